@@ -15,12 +15,16 @@ function(troupe_module name folder)
   target_include_directories(troupe_${name} PUBLIC
     $<BUILD_INTERFACE:${root}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/troupe>)
   target_link_libraries(troupe_${name} PUBLIC ${arg_PUBLIC_LINKS} PRIVATE ${arg_PRIVATE_LINKS} troupe_options)
+  install(TARGETS troupe_${name} EXPORT TroupeTargets)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe/${folder}
+    FILES_MATCHING PATTERN "*.hpp")
 endfunction()
 
 # What all of our own code is compiled with. -ffp-contract=off is part of the numerics contract.
 add_library(troupe_options INTERFACE)
 target_compile_options(troupe_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror>)
+install(TARGETS troupe_options EXPORT TroupeTargets)
 if(TROUPE_SANITIZE)
   add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${TROUPE_SANITIZE})
