@@ -57,6 +57,14 @@ class Packet {
     std::memcpy(block_.get(), &header, sizeof header);
   }
 
+  /// An empty one, to be filled by a wire. Precondition: block_bytes >= sizeof(PacketHeader).
+  static Packet of_size(std::size_t block_bytes) {
+    Packet packet;
+    packet.size_ = block_bytes;
+    packet.block_ = std::make_unique_for_overwrite<std::byte[]>(block_bytes);
+    return packet;
+  }
+
   PacketHeader header() const {
     PacketHeader header;
     std::memcpy(&header, block_.get(), sizeof header);
