@@ -46,6 +46,7 @@ std::string describe_member(const Group& group, std::uint32_t member) {
 }
 
 Error mismatch(const Group& group, std::uint32_t member, const Fingerprint& doing, std::uint32_t other, const Fingerprint& other_doing) {
+  if (other < member) return mismatch(group, other, other_doing, member, doing);
   return {ErrorCode::collective_mismatch,
           fmt::format("collective of group {}: {} is in number {}, {}; {} is in number {}, {}; every member must make the same calls in the same order",
                       group.spec->name, describe_member(group, member), doing.sequence, describe(doing), describe_member(group, other),
