@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -34,7 +35,7 @@ Bytes safetensors_bytes(const Weights& weights);
 /// Written aside, flushed and renamed.
 Result<void> save_safetensors(const std::filesystem::path& file, const Weights& weights);
 
-/// A tensor's data as a file holds it (little-endian, in its dtype).
-Bytes stored_bytes(const Tensor& tensor);
+/// A tensor's data as a file holds it (little-endian, in its dtype, rounded half to even, NaN canonical), block by block.
+void each_stored_block(const Tensor& tensor, const std::function<void(BytesView)>& visit);
 
 }  // namespace troupe::models

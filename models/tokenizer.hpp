@@ -18,16 +18,11 @@ using TokenId = std::uint32_t;
 /// tokenizers read alike (byte-level BPE without merges, the specials as added tokens). Immutable; any thread.
 class Tokenizer {
  public:
-  struct Special {
-    TokenId id = 0;
-    std::string content;
-    bool operator==(const Special&) const = default;
-  };
-
   /// Bytes and "<|endoftext|>" (256), the end token.
-  static Tokenizer bytes();
-  /// `begin`: a special token put before every text unless told otherwise. Precondition: ids 256, 257, … in order; contents not empty, distinct.
-  Tokenizer(std::vector<Special> specials, TokenId end, std::optional<TokenId> begin);
+  static Tokenizer bytes() { return Tokenizer({"<|endoftext|>"}); }
+  /// Specials take the ids 256, 257, …; the first is the end token. `begin`: a special put before every text unless told otherwise.
+  /// Precondition: at least one special, none empty, all distinct; begin is one of them.
+  explicit Tokenizer(std::vector<std::string> specials, std::optional<TokenId> begin = {});
 
   /// FOLDER/tokenizer.json, or the file itself. Errors: bad_input when there is none (with advice), corrupt, unsupported for any other tokenizer.
   static Result<Tokenizer> load(const std::filesystem::path& folder_or_file);
@@ -49,14 +44,15 @@ class Tokenizer {
   Result<std::string> decode(std::span<const TokenId> ids, bool skip_special = false) const;
 
   std::uint32_t size() const { return 256 + static_cast<std::uint32_t>(specials_.size()); }
-  TokenId end() const { return end_; }
+  TokenId end() const { return 256; }
   std::optional<TokenId> begin() const { return begin_; }
-  const std::vector<Special>& specials() const { return specials_; }
+  /// Their texts; special i has id 256 + i.
+  const std::vector<std::string>& specials() const { return specials_; }
   bool is_special(TokenId id) const { return id >= 256 && id < size(); }
+  bool operator==(const Tokenizer&) const = default;
 
  private:
-  std::vector<Special> specials_;
-  TokenId end_;
+  std::vector<std::string> specials_;
   std::optional<TokenId> begin_;
 };
 

@@ -9,6 +9,7 @@
 #include "models/config.hpp"
 #include "models/parameters.hpp"
 #include "models/tensor.hpp"
+#include "models/tokenizer.hpp"
 
 namespace troupe::models {
 
@@ -22,14 +23,14 @@ struct ModelFolder {
 /// equal the embedding and is dropped). Errors: io, bad_input (what is missing), corrupt (a file that lies, with the offset), unsupported.
 Result<ModelFolder> load_model_folder(const std::filesystem::path& folder);
 
-/// Writes config.json, generation_config.json and model.safetensors below `folder`, each aside and then renamed, in the tensors' dtypes.
-/// The folder is made when it is not there. The tokenizer is saved separately (tokenizer.hpp).
-Result<void> save_model_folder(const std::filesystem::path& folder, const ModelConfig& config, const Weights& weights);
+/// Writes config.json, generation_config.json, model.safetensors (in the tensors' dtypes) and the tokenizer's files. A folder that is not
+/// there is written aside as a whole and renamed; in one that is, each file is. Errors: bad_input, io; then nothing new is there.
+Result<void> save_model_folder(const std::filesystem::path& folder, const ModelConfig& config, const Weights& weights, const Tokenizer* tokenizer = nullptr);
 
 /// Marks all tensors (and what export will write) as float32: what a trainer does before its first step.
 void store_as(Weights& weights, Dtype dtype);
 
-/// The digest of reference form: XXH3-128 over the parameters in ascending name, each adding name, 0, dtype, 0, dimensions as
+/// The weights' digest: XXH3-128 over the parameters in ascending name, each adding name, 0, dtype, 0, dimensions as
 /// little-endian u64 and the canonical digest of its data as `save_model_folder` writes it.
 struct TensorDigest {
   std::string name;
