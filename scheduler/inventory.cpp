@@ -140,7 +140,7 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
 }
 
 std::string print_bytes(std::uint64_t bytes) {
-  for (std::size_t i = 5; i > 2; --i) {
+  for (std::size_t i = 5; i >= 2; --i) {
     if (static_cast<double>(bytes) >= kUnits[i].bytes) return fmt::format("{:.1f} {}", static_cast<double>(bytes) / kUnits[i].bytes, kUnits[i].name);
   }
   return fmt::format("{} B", bytes);

@@ -92,7 +92,7 @@ TEST(Place, AGangIsPlacedWholeOrNotAtAll) {
   requests.push_back({.name = "director", .cpu_thousandths = 3 * kWhole});
   const auto placement = place(machines(1, 1, host_of(7)), requests);
   EXPECT_EQ(placement.refused.size(), 4U);
-  EXPECT_THAT(placement.refused[0].reason, AllOf(HasSubstr("learner/0: its gang learner is placed whole or not at all: learner/"), HasSubstr("cpus: want 2, 1 of 7 left")));
+  EXPECT_THAT(placement.refused[0].reason, AllOf(HasSubstr("learner/0: its gang learner is placed whole or not at all: learner/"), HasSubstr("cpus: want 2, 0 of 7 left")));
   EXPECT_EQ(placement.of(4).rank, Rank{0});  // takes what the gang gave back
 }
 
