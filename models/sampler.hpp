@@ -6,12 +6,12 @@
 
 #include "actors/base/error.hpp"
 #include "actors/base/fields.hpp"
-#include "actors/base/philox.hpp"
+#include "models/kernels/thread_pool.hpp"
 #include "models/tokenizer.hpp"
 
 namespace troupe::models {
 
-/// How a token is drawn. Order: logits ÷ temperature, top-k, top-p, min-p; the rest is renormalised.
+/// How a token is drawn. Order: logits ÷ temperature, top-k, top-p, min-p; what is left is renormalised.
 struct Sampling {
   float temperature = 1.0F;  ///< 0: greedy, ties to the lower id
   std::uint32_t top_k = 0;   ///< keep the k likeliest; 0: all
@@ -24,13 +24,35 @@ struct Sampling {
 /// Errors: bad_input naming the setting and its range.
 Result<void> check_sampling(const Sampling& sampling);
 
+/// Names one choice among all of a run, with the seed: no two share all three.
+struct Choice {
+  std::uint64_t prompt = 0;    ///< the global draw counter
+  std::uint32_t sample = 0;
+  std::uint32_t position = 0;  ///< of the chosen token in its sequence
+};
+
 struct Sampled {
   TokenId token = 0;
   float logprob = 0.0F;  ///< natural; log-softmax of logits ÷ temperature (temperature 0: of the logits) over the whole vocabulary
 };
 
-/// Draws one token from a row of logits [vocabulary]; a function of logits, settings and key alone (key.seed and purpose are set here).
-/// scratch is overwritten with logits ÷ temperature.
-Sampled sample(std::span<const float> logits, const Sampling& sampling, DrawKey key, std::vector<float>& scratch);
+/// Draws tokens from rows of logits; a choice is a function of logits, settings and its name alone. Keeps scratch memory; one thread at a time.
+class Sampler {
+ public:
+  /// logits: [vocabulary], at least one. A NaN is less likely than all others. Precondition: check_sampling holds.
+  Sampled sample(std::span<const float> logits, const Sampling& sampling, const Choice& choice);
+
+ private:
+  struct Candidate {
+    TokenId token;
+    float logit;  ///< divided by the temperature
+  };
+  TokenId draw_token(std::span<const float> logits, const Sampling& sampling, const Choice& choice);
+  void truncate(const Sampling& sampling);
+
+  ThreadPool serial_;
+  std::vector<Candidate> candidates_;
+  std::vector<double> weights_;
+};
 
 }  // namespace troupe::models
