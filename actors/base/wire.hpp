@@ -50,11 +50,19 @@ class WireWriter : public SavingArchive<WireWriter> {
   }
   void absent() { out_.push_back(std::byte{0}); }
   void present() { out_.push_back(std::byte{1}); }
-  void begin_list(std::uint64_t count) { size(count); }
-  void end_list() {}
-  void begin_record() {}
-  void end_record() {}
-  void name(const char*) {}
+  void begin_list(std::uint64_t count) {
+    size(count);
+    ++depth_;
+  }
+  void end_list() { --depth_; }
+  void begin_record() { ++depth_; }
+  void end_record() { --depth_; }
+  void name(const char*) {
+    if (field_starts_ != nullptr && depth_ == 1) field_starts_->push_back(out_.size());
+  }
+
+  /// From now on, where each top-level field's bytes start goes into `starts`.
+  void mark_fields(std::vector<std::size_t>* starts) { field_starts_ = starts; }
 
   void size(std::uint64_t value) {
     while (value >= 128) {
@@ -83,6 +91,8 @@ class WireWriter : public SavingArchive<WireWriter> {
 
   Bytes& out_;
   Mode mode_;
+  int depth_ = 0;
+  std::vector<std::size_t>* field_starts_ = nullptr;
 };
 
 /// Reads what WireWriter wrote in wire mode. Trusts nothing: sizes are checked against what is left before memory is taken, nesting is
@@ -184,10 +194,9 @@ void encode(Bytes& out, const T& value) {
   writer & value;
 }
 
-/// All of `in` must be used. Errors: corrupt, with the offset.
+/// All of `in` must be used. Errors: corrupt, with the offset; `value` is then half-read.
 template <class T>
-Result<T> decode(BytesView in) {
-  T value{};
+Result<void> decode_into(BytesView in, T& value) {
   try {
     WireReader reader(in);
     reader & value;
@@ -195,6 +204,13 @@ Result<T> decode(BytesView in) {
   } catch (const ArchiveError& error) {
     return Error{ErrorCode::corrupt, error.detail};
   }
+  return {};
+}
+
+template <class T>
+Result<T> decode(BytesView in) {
+  T value{};
+  if (Result<void> read = decode_into(in, value); !read) return std::move(read).error();
   return value;
 }
 
