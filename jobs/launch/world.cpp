@@ -1,0 +1,45 @@
+#include "jobs/launch/world.hpp"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "jobs/exit_code.hpp"
+#include "jobs/launch/launch_folder.hpp"
+#include "transport/mpi/launch.hpp"
+
+namespace troupe::jobs {
+
+bool is_rank_zero() { return rank_from_environment() == 0; }
+
+void report_to_launcher() {
+  const auto folder = LaunchFolder::of_this_process();
+  if (!folder) return;
+  // mpirun dies with the launcher and this rank with mpirun, whatever kills them.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() == 1) _exit(1);  // it was dead already
+  folder->write_process(rank_from_environment(), getpid());
+}
+
+Result<std::shared_ptr<transport::MpiWorld>> join_world() {
+  auto launched = transport::launched_with_mpi();
+  if (!launched) return launched.error();
+  if (!*launched) return std::shared_ptr<transport::MpiWorld>();
+  return transport::MpiWorld::enter();
+}
+
+int end_rank(std::shared_ptr<transport::MpiWorld> world, Result<int> code) {
+  const int ended = code ? *code : print_error(code.error());
+  const auto folder = LaunchFolder::of_this_process();
+  if (folder) folder->write_exit_code(rank_from_environment(), ended);
+  const bool left = world == nullptr || world->leave();
+  std::fflush(nullptr);
+  if (!left) _exit(ended);
+  // The launcher has the code; mpirun would print a page about any other than 0.
+  return folder ? 0 : ended;
+}
+
+}  // namespace troupe::jobs

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+
+#include "actors/base/error.hpp"
+#include "transport/mpi/mpi_world.hpp"
+
+namespace troupe::jobs {
+
+/// Whether this process is the one that prints: rank 0 as the launchers' environment has it, or the only one. Needs no MPI.
+bool is_rank_zero();
+
+/// A rank that a launcher started: ties its life to mpirun's and tells the launcher where to send signals. Call it once the process takes them.
+void report_to_launcher();
+
+/// The world that this process was started in; null when it is the only one. Errors: unsupported, with advice, in a Slurm step of
+/// several tasks without PMIx; internal.
+Result<std::shared_ptr<transport::MpiWorld>> join_world();
+
+/// Ends this rank: tells the launcher the exit code and leaves MPI. An error becomes its exit code, printed on rank 0. Gives what main returns.
+int end_rank(std::shared_ptr<transport::MpiWorld> world, Result<int> code);
+
+}  // namespace troupe::jobs
