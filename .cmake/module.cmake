@@ -23,7 +23,7 @@ endfunction()
 # What all of our own code is compiled with. -ffp-contract=off is part of the numerics contract.
 add_library(troupe_options INTERFACE)
 target_compile_options(troupe_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror>)
+  $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wconversion -Wshadow -Werror>)
 install(TARGETS troupe_options EXPORT TroupeTargets)
 if(TROUPE_SANITIZE)
   add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer)

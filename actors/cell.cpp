@@ -1,0 +1,511 @@
+#include "actors/cell.hpp"
+
+#include "actors/base/check.hpp"
+#include "actors/system.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr unsigned kBatch = 64;               ///< messages a turn, so that actors share threads fairly
+constexpr std::uint64_t kSmallState = 4096;   ///< bytes: larger states are not shown after each message
+constexpr Time kPauseMax{50'000'000};         ///< a paused sender goes on after it, so that a cycle of full mailboxes cannot stand still
+constexpr std::uint64_t kFromSystem = std::uint64_t{1} << 63;
+
+bool is_user(EnvelopeKind kind) {
+  return kind == EnvelopeKind::tell || kind == EnvelopeKind::ask || kind == EnvelopeKind::timer || kind == EnvelopeKind::down;
+}
+bool is_answer(EnvelopeKind kind) {
+  return kind == EnvelopeKind::reply || kind == EnvelopeKind::error_reply || kind == EnvelopeKind::deadline;
+}
+
+}  // namespace
+
+namespace actor_detail {
+Error error_of(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const ErrorException& error) {
+    return error.error();
+  } catch (const std::exception& error) {
+    return {ErrorCode::actor_failed, error.what()};
+  } catch (...) {
+    return {ErrorCode::actor_failed, "an exception that is not a std::exception"};
+  }
+}
+}  // namespace actor_detail
+
+Cell::Cell(System& system, ActorId id, std::string name, const ActorClass& actor_class, Bytes arguments, const SpawnOptions& options, ActorRef parent)
+    : system_(system), class_(actor_class), id_(id), name_(std::move(name)), arguments_(std::move(arguments)), options_(options), parent_(parent),
+      context_(*this) {
+  if (options_.own_thread) lane_ = system_.executor_.make_lane();
+}
+
+Cell::~Cell() {
+  if (root_.handle) root_.handle.destroy();
+  if (actor_ != nullptr) class_.destroy(actor_);
+  if (Envelope* list = inbox_.load(); list != idle()) {
+    while (list != nullptr) {
+      EnvelopePtr one(list);
+      list = list->next;
+    }
+  }
+}
+
+ActorRef Cell::ref() const { return {id_, system_.rank_}; }
+
+Cell::Extras& Cell::extras() {
+  if (!extras_) extras_ = std::make_unique<Extras>();
+  return *extras_;
+}
+
+Result<void> Cell::create_actor() {
+  try {
+    Result<void*> made = class_.create(arguments_);
+    if (!made) return Error{made.error().code, name_ + ": " + made.error().detail};
+    actor_ = *made;
+  } catch (...) {
+    const Error error = actor_detail::error_of(std::current_exception());
+    return Error{error.code, name_ + ": " + error.detail};
+  }
+  return {};
+}
+
+void Cell::post() {
+  if (lane_) lane_->post(*this);
+  else system_.executor_.post(*this);
+}
+
+void Cell::push(EnvelopePtr envelope) {
+  if (is_user(envelope->kind)) depth_.fetch_add(1, std::memory_order_relaxed);
+  Envelope* mine = envelope.release();
+  Envelope* head = inbox_.load(std::memory_order_relaxed);
+  do {
+    mine->next = head == idle() ? nullptr : head;
+  } while (!inbox_.compare_exchange_weak(head, mine, std::memory_order_acq_rel, std::memory_order_relaxed));  // pairs with fetch's exchange
+  if (head == idle()) post();
+}
+
+void Cell::fetch() {
+  Envelope* list = inbox_.exchange(nullptr, std::memory_order_acq_rel);  // pairs with push
+  Envelope* ordered = nullptr;
+  while (list != nullptr) {
+    Envelope* next = list->next;
+    list->next = ordered;
+    ordered = list;
+    list = next;
+  }
+  while (ordered != nullptr) {
+    Envelope* next = ordered->next;
+    if (ordered->kind == EnvelopeKind::system) {
+      system_queue_.push(ordered);
+    } else if (system_.options_.gate != nullptr && !stopped_.load()) {
+      const std::pair key(ordered->origin, is_answer(ordered->kind));
+      extras().held[key] = EnvelopePtr(ordered);
+    } else if (is_answer(ordered->kind)) {
+      urgent_.push(ordered);
+    } else {
+      user_.push(ordered);
+    }
+    ordered = next;
+  }
+}
+
+EnvelopePtr Cell::take() {
+  if (EnvelopePtr next = system_queue_.pop()) return next;
+  if (stopped_.load()) {
+    if (EnvelopePtr next = urgent_.pop()) return next;
+    return user_.pop();
+  }
+  if (failed_) return nullptr;
+  if (system_.options_.gate != nullptr) return take_recorded();
+  if (EnvelopePtr next = urgent_.pop()) return next;
+  return root_.handle ? nullptr : user_.pop();
+}
+
+// A replay: the message that the record has next, if it is there. Deadlines and timers fire when the record says so.
+EnvelopePtr Cell::take_recorded() {
+  const std::optional<DeliveryGate::Next> next = system_.options_.gate->next(id_, number_);
+  if (!next || (root_.handle && is_user(next->kind))) return nullptr;
+  Extras& more = extras();
+  if (next->kind == EnvelopeKind::deadline) {
+    if (!more.pending.contains(next->origin.sequence)) return nullptr;
+    EnvelopePtr passed = make_envelope<Error>(ErrorCode::deadline_exceeded, "the deadline passed");
+    passed->kind = EnvelopeKind::deadline;
+    passed->origin = next->origin;
+    passed->correlation = next->origin.sequence;
+    return passed;
+  }
+  if (next->kind == EnvelopeKind::timer) {
+    const auto at = more.timers.find(next->origin.sequence);
+    if (at == more.timers.end()) return nullptr;
+    EnvelopePtr timer = std::move(at->second);
+    more.timers.erase(at);
+    return timer;
+  }
+  const auto at = more.held.find(std::pair(next->origin, is_answer(next->kind)));
+  if (at == more.held.end()) return nullptr;
+  EnvelopePtr due = std::move(at->second);
+  more.held.erase(at);
+  return due;
+}
+
+void Cell::run() {
+  for (unsigned done = 0; done < kBatch; ++done) {
+    if (system_.stopped_.load(std::memory_order_relaxed)) return;
+    fetch();
+    EnvelopePtr next = take();
+    if (!next) {
+      Envelope* nothing = nullptr;
+      if (inbox_.compare_exchange_strong(nothing, idle(), std::memory_order_acq_rel)) return;  // invariant 1
+      continue;
+    }
+    process(std::move(next));
+    if (pressure_ && pause()) return;
+  }
+  post();
+}
+
+void Cell::process(EnvelopePtr envelope) {
+  if (envelope->kind == EnvelopeKind::system) return process_system(*envelope);
+  if (is_user(envelope->kind) && system_.options_.gate == nullptr) took_one();
+  if (stopped_.load()) return bounce(*envelope);
+  deliver(std::move(envelope));
+}
+
+void Cell::deliver(EnvelopePtr envelope) {
+  if (DeliveryObserver* observer = system_.options_.observer) {
+    const Delivery delivery{.actor = id_, .number = number_, .envelope = envelope.get(), .actor_name = name_};
+    if (Result<void> seen = observer->on_delivery(delivery); !seen) return system_.fatal(seen.error());
+  }
+  ++number_;
+  if (is_answer(envelope->kind)) deliver_reply(std::move(envelope));
+  else deliver_message(std::move(envelope));
+  settle();
+}
+
+void Cell::deliver_reply(EnvelopePtr envelope) {
+  if (!extras_) return;
+  const auto at = extras_->pending.find(envelope->correlation);
+  if (at == extras_->pending.end()) return;  // its deadline passed before
+  const std::shared_ptr<AskSlot> slot = std::move(at->second.slot);
+  extras_->pending.erase(at);
+  slot->answer = std::move(envelope);
+  if (slot->waiter) slot->waiter.resume();
+}
+
+void Cell::deliver_message(EnvelopePtr envelope) {
+  const HandlerEntry* handler = class_.find(envelope->type->id);
+  if (handler == nullptr) {
+    if (envelope->kind == EnvelopeKind::down) return;
+    return system_.bounce(*envelope, {ErrorCode::unsupported, name_ + " (" + std::string(class_.name) + ") has no handler for " + std::string(envelope->type->name)});
+  }
+  current_ = std::move(envelope);
+  handler->start(actor_, *this, *current_);
+}
+
+void Cell::begin(task_detail::Root root) {
+  root_ = root;
+  root_.handle.resume();
+}
+
+// After a handler ran, or a part of it.
+void Cell::settle() {
+  if (root_.handle && root_.handle.done()) {
+    root_.handle.destroy();
+    root_ = {};
+  }
+  if (!root_.handle) current_.reset();
+  if (system_.options_.observer != nullptr && show_state_ && actor_ != nullptr && !failed_) show_state();
+  if (stop_reason_ && !root_.handle && !stopped_.load()) stop(*std::exchange(stop_reason_, std::nullopt));
+}
+
+void Cell::show_state() {
+  if (class_.digest == nullptr) {
+    show_state_ = false;
+    return;
+  }
+  const ContentDigest digest = class_.digest(actor_);
+  if (digest.bytes > kSmallState) {
+    show_state_ = false;
+    return;
+  }
+  if (Result<void> seen = system_.options_.observer->on_state(id_, number_ - 1, digest, class_.name, class_.to_value, actor_); !seen) system_.fatal(seen.error());
+}
+
+void Cell::send(ActorRef to, EnvelopePtr envelope) {
+  envelope->origin = {id_, next_sequence()};
+  envelope->sender = ref();
+  system_.route(to, std::move(envelope), this);
+}
+
+void Cell::await_reply(std::uint64_t correlation, ActorRef to, std::shared_ptr<AskSlot> slot, Time deadline) {
+  const Time limit = deadline.count() > 0 ? deadline : system_.options_.ask_deadline;
+  const bool timed = system_.options_.gate == nullptr;
+  extras().pending[correlation] = {std::move(slot), to, timed ? system_.executor_.now() + limit : Time{0}};
+  if (timed && (!extras_->deadline_armed || deadline.count() > 0)) {
+    extras_->deadline_armed = true;
+    system_.executor_.after(limit, [this] {
+      EnvelopePtr wake = make_envelope<Done>();
+      wake->kind = EnvelopeKind::system;
+      push(std::move(wake));
+    });
+  }
+}
+
+// A deadline timer went off: expires what is due and arms the next.
+void Cell::expire(Time now) {
+  if (!extras_ || system_.options_.gate != nullptr) return;
+  std::optional<Time> next;
+  std::vector<std::uint64_t> due;
+  for (const auto& [correlation, pending] : extras_->pending) {
+    if (pending.deadline <= now) due.push_back(correlation);
+    else if (!next || pending.deadline < *next) next = pending.deadline;
+  }
+  extras_->deadline_armed = next.has_value();
+  if (next) {
+    system_.executor_.after(*next - now, [this] {
+      EnvelopePtr wake = make_envelope<Done>();
+      wake->kind = EnvelopeKind::system;
+      push(std::move(wake));
+    });
+  }
+  for (const std::uint64_t correlation : due) {
+    EnvelopePtr passed = make_envelope<Error>(ErrorCode::deadline_exceeded, "the deadline passed");
+    passed->kind = EnvelopeKind::deadline;
+    passed->origin = {id_, correlation};
+    passed->correlation = correlation;
+    if (!stopped_.load() && !failed_) deliver(std::move(passed));
+  }
+}
+
+void Cell::start_timer(EnvelopePtr envelope, Time delay) {
+  envelope->kind = EnvelopeKind::timer;
+  envelope->origin = {id_, next_sequence()};
+  envelope->sender = ref();
+  envelope->to = id_;
+  if (system_.options_.gate != nullptr) {
+    const std::uint64_t sequence = envelope->origin.sequence;
+    extras().timers[sequence] = std::move(envelope);
+    return;
+  }
+  auto held = std::make_shared<EnvelopePtr>(std::move(envelope));
+  system_.executor_.after(delay, [this, held] { push(std::move(*held)); });
+}
+
+void Cell::reply(const Envelope& request, EnvelopePtr reply) {
+  reply->kind = EnvelopeKind::reply;
+  reply->correlation = request.correlation;
+  send(request.sender, std::move(reply));
+}
+
+void Cell::reply_error(const Envelope& request, Error error) {
+  EnvelopePtr reply = make_envelope<Error>(std::move(error));
+  reply->kind = EnvelopeKind::error_reply;
+  reply->correlation = request.correlation;
+  send(request.sender, std::move(reply));
+}
+
+void Cell::handler_failed(const Envelope& request, Error error) {
+  error.detail = name_ + ", handling " + std::string(request.type->name) + ": " + error.detail;
+  if (request.kind == EnvelopeKind::ask) reply_error(request, {ErrorCode::actor_failed, error.detail});
+  fail(std::move(error));
+}
+
+// Its supervisor decides what becomes of it; until then it takes nothing but system messages.
+void Cell::fail(Error reason) {
+  if (stopped_.load() || failed_) return;
+  failed_ = true;
+  if (!parent_) {
+    if (system_.options_.on_failure) system_.options_.on_failure(name_, reason);
+    stop_reason_ = std::move(reason);
+    return;
+  }
+  EnvelopePtr report = make_envelope<ChildFailed>(ref(), std::move(reason));
+  system_.route_system(parent_, std::move(report));
+}
+
+void Cell::process_system(Envelope& envelope) {
+  const MessageType* type = envelope.type;
+  if (type == &message_type<Done>()) {
+    expire(system_.executor_.now());
+  } else if (type == &message_type<StopActor>()) {
+    if (stopped_.load()) return;
+    if (root_.handle && envelope.as<StopActor>().reason.code == ErrorCode::ok) {
+      stop_reason_ = envelope.as<StopActor>().reason;  // after the suspended handler
+    } else {
+      stop(envelope.as<StopActor>().reason);
+    }
+  } else if (type == &message_type<RestartActor>()) {
+    restart();
+  } else if (type == &message_type<ChildFailed>()) {
+    child_failed(envelope.as<ChildFailed>());
+  } else if (type == &message_type<MonitorActor>()) {
+    if (stopped_.load()) {
+      EnvelopePtr down = make_envelope<Down>(ref(), Error{ErrorCode::actor_unreachable, name_ + " has stopped"});
+      down->kind = EnvelopeKind::down;
+      down->origin = {id_, kFromSystem | envelope.as<MonitorActor>().sequence};
+      down->sender = ref();
+      system_.route(envelope.as<MonitorActor>().watcher, std::move(down), nullptr);
+    } else {
+      extras().watchers.push_back(envelope.as<MonitorActor>());
+    }
+  } else if (type == &message_type<LinkActor>()) {
+    const ActorRef other = envelope.as<LinkActor>().other;
+    if (stopped_.load()) system_.route_system(other, make_envelope<StopActor>(Error{ErrorCode::actor_unreachable, name_ + ", linked, has stopped"}));
+    else extras().linked[other.id] = other;
+  } else if (type == &message_type<PeerLost>()) {
+    peer_lost(envelope.as<PeerLost>());
+  }
+  if (stop_reason_ && !root_.handle && !stopped_.load()) stop(*std::exchange(stop_reason_, std::nullopt));
+}
+
+void Cell::peer_lost(const PeerLost& lost) {
+  if (!extras_ || stopped_.load()) return;
+  std::vector<std::uint64_t> asks;
+  for (const auto& [correlation, pending] : extras_->pending) {
+    if (system_.resolve(pending.to).rank == lost.rank) asks.push_back(correlation);
+  }
+  for (const std::uint64_t correlation : asks) {
+    EnvelopePtr answer = make_envelope<Error>(lost.reason);
+    answer->kind = EnvelopeKind::error_reply;
+    answer->origin = {extras_->pending[correlation].to.id, kFromSystem | correlation};
+    answer->correlation = correlation;
+    if (!failed_) deliver(std::move(answer));
+  }
+  for (const auto& [id, other] : extras_->linked) {
+    if (system_.resolve(other).rank == lost.rank) stop_reason_ = lost.reason;
+  }
+  for (auto at = extras_->watching.begin(); at != extras_->watching.end();) {
+    if (system_.resolve(at->second).rank != lost.rank) {
+      ++at;
+      continue;
+    }
+    EnvelopePtr down = make_envelope<Down>(at->second, lost.reason);
+    down->kind = EnvelopeKind::down;
+    down->to = id_;
+    down->origin = {at->second.id, kFromSystem | at->first};
+    down->sender = at->second;
+    at = extras_->watching.erase(at);
+    depth_.fetch_add(1, std::memory_order_relaxed);
+    user_.push(down.release());
+  }
+}
+
+void Cell::child_failed(const ChildFailed& failed) {
+  if (stopped_.load()) return;
+  const Supervision& policy = options_.children;
+  Extras& more = extras();
+  if (policy.strategy == Supervision::Strategy::stop) {
+    system_.route_system(failed.child, make_envelope<StopActor>(failed.reason));
+    return;
+  }
+  const Time now = system_.executor_.now();
+  std::erase_if(more.restarts, [&](Time at) { return at + policy.within < now; });
+  if (more.restarts.size() >= policy.restarts_max) {
+    system_.route_system(failed.child, make_envelope<StopActor>(failed.reason));
+    fail({failed.reason.code, name_ + ": a child failed more than " + std::to_string(policy.restarts_max) + " times: " + failed.reason.detail});
+    return;
+  }
+  Time delay = policy.backoff;
+  for (std::size_t i = 0; i < more.restarts.size() && delay < policy.backoff_max; ++i) delay *= 2;
+  if (delay > policy.backoff_max) delay = policy.backoff_max;
+  more.restarts.push_back(now);
+  std::vector<ActorRef> again;
+  if (policy.strategy == Supervision::Strategy::one_for_all) {
+    for (const auto& [id, child] : more.children) again.push_back(child);
+  } else {
+    again.push_back(failed.child);
+  }
+  system_.executor_.after(delay, [&system = system_, again] {
+    for (const ActorRef child : again) system.route_system(child, make_envelope<RestartActor>());
+  });
+}
+
+void Cell::drop_suspended(const Error& reason) {
+  if (extras_) extras_->pending.clear();
+  if (root_.handle) {
+    root_.handle.destroy();
+    root_ = {};
+    if (current_ && current_->kind == EnvelopeKind::ask) reply_error(*current_, reason);
+  }
+  current_.reset();
+}
+
+void Cell::restart() {
+  if (stopped_.load()) return;
+  drop_suspended({ErrorCode::actor_failed, name_ + " was restarted"});
+  class_.destroy(std::exchange(actor_, nullptr));
+  failed_ = false;
+  if (Result<void> made = create_actor(); !made) fail(made.error());
+}
+
+void Cell::stop(Error reason) {
+  stopped_.store(true);
+  drop_suspended({ErrorCode::actor_unreachable, name_ + " has stopped"});
+  if (actor_ != nullptr) class_.destroy(std::exchange(actor_, nullptr));
+  if (DeliveryObserver* observer = system_.options_.observer) observer->on_stop(id_, reason);
+  if (awaited_.exchange(false)) system_.relieve(id_);
+  if (!extras_) return;
+  for (const auto& [id, child] : extras_->children) system_.route_system(child, make_envelope<StopActor>(reason));
+  for (const MonitorActor& watcher : extras_->watchers) {
+    EnvelopePtr down = make_envelope<Down>(ref(), reason);
+    down->kind = EnvelopeKind::down;
+    down->origin = {id_, kFromSystem | watcher.sequence};
+    down->sender = ref();
+    system_.route(watcher.watcher, std::move(down), nullptr);
+  }
+  if (reason.code != ErrorCode::ok) {
+    for (const auto& [id, other] : extras_->linked) system_.route_system(other, make_envelope<StopActor>(reason));
+  }
+  extras_->watchers.clear();
+  extras_->timers.clear();
+  for (auto& [key, held] : extras_->held) user_.push(held.release());
+  extras_->held.clear();
+}
+
+void Cell::bounce(const Envelope& envelope) {
+  system_.bounce(envelope, {ErrorCode::actor_unreachable, name_ + " has stopped"});
+}
+
+void Cell::add_child(ActorRef child) { extras().children[child.id] = child; }
+
+void Cell::watch(ActorRef other, bool linked) {
+  const std::uint64_t sequence = next_sequence();
+  extras().watching[sequence] = other;
+  if (linked) extras_->linked[other.id] = other;
+  system_.route_system(other, make_envelope<MonitorActor>(ref(), sequence));
+}
+
+void Cell::stop_after_handler(Error reason) { stop_reason_ = std::move(reason); }
+
+// Back-pressure: a sender that met a full mailbox takes no further message until half of that mailbox is taken, or kPauseMax passed.
+
+void Cell::took_one() {
+  const std::uint32_t left = depth_.fetch_sub(1) - 1;
+  if (left == options_.mailbox_capacity / 2 && awaited_.exchange(false)) system_.relieve(id_);
+}
+
+bool Cell::await_room() {
+  awaited_.store(true);
+  return depth_.load() > options_.mailbox_capacity / 2;  // else took_one has passed the mark, perhaps before it could see awaited_
+}
+
+void Cell::meet_pressure(ActorRef receiver) { pressure_ = receiver; }
+
+bool Cell::pause() {
+  const ActorRef receiver = *std::exchange(pressure_, std::nullopt);
+  const std::uint64_t generation = pause_generation_.fetch_add(1) + 1;
+  if (!system_.pause_for(receiver, this, generation)) return !wake_quietly(generation);
+  system_.executor_.after(kPauseMax, [this, generation] { wake(generation); });
+  return true;
+}
+
+bool Cell::wake_quietly(std::uint64_t generation) {
+  return pause_generation_.compare_exchange_strong(generation, generation + 1);
+}
+
+void Cell::wake(std::uint64_t generation) {
+  if (wake_quietly(generation)) post();
+}
+
+}  // namespace troupe

@@ -1,0 +1,342 @@
+#include "actors/system.hpp"
+
+#include <array>
+
+#include "actors/base/check.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::uint64_t kFromSystem = std::uint64_t{1} << 63;
+
+std::uint64_t next_instance() {
+  static std::atomic<std::uint64_t> instances{0};
+  return ++instances;
+}
+
+/// A thread's last lookups, so that a local send takes no lock. Cells live as long as their system, and instances are never reused.
+struct LookupCache {
+  struct Entry {
+    std::uint64_t instance = 0;
+    ActorId id{};
+    Cell* cell = nullptr;
+  };
+  std::array<Entry, 256> entries;
+  Entry& at(ActorId id) { return entries[static_cast<std::uint64_t>(id) % 256]; }
+};
+thread_local LookupCache lookup_cache;
+
+const bool kRegistered = (message_type<StopActor>(), message_type<RestartActor>(), message_type<ChildFailed>(), message_type<MonitorActor>(),
+                          message_type<LinkActor>(), message_type<PeerLost>(), message_type<SpawnActor>(), message_type<Pressure>(),
+                          message_type<Undeliverable>(), message_type<ActorRef>(), true);
+
+}  // namespace
+
+System::System(Executor& executor, SystemOptions options)
+    : executor_(executor), options_(std::move(options)), rank_(options_.link != nullptr ? options_.link->rank() : Rank{0}), instance_(next_instance()) {
+  TROUPE_CHECK(kRegistered, "the runtime's own messages are known");
+  if (options_.link != nullptr) options_.link->start(*this);
+}
+
+System::~System() { stop(); }
+
+void System::stop() {
+  if (stopped_.exchange(true)) return;
+  if (options_.link != nullptr) options_.link->stop();
+  executor_.stop();
+  const std::lock_guard lock(mutex_);
+  outside_asks_.clear();
+}
+
+Cell* System::find(ActorId id) const {
+  LookupCache::Entry& entry = lookup_cache.at(id);
+  if (entry.instance == instance_ && entry.id == id) return entry.cell;
+  const std::shared_lock lock(cells_mutex_);
+  const auto at = cells_.find(id);
+  if (at == cells_.end()) return nullptr;
+  entry = {instance_, id, at->second.get()};
+  return entry.cell;
+}
+
+ActorRef System::resolve(ActorRef ref) const {
+  if (ref.rank != kRankUnknown || ref.id == kOutside) return {ref.id, ref.rank == kRankUnknown ? rank_ : ref.rank};
+  const auto at = options_.directory.find(ref.id);
+  return {ref.id, at == options_.directory.end() ? rank_ : at->second};
+}
+
+Result<ActorRef> System::spawn_class(std::string name, const ActorClass& actor_class, Bytes arguments, const SpawnOptions& options, ActorRef parent) {
+  const ActorId id = actor_id(name);
+  auto cell = std::make_unique<Cell>(*this, id, std::move(name), actor_class, std::move(arguments), options, parent);
+  if (Result<void> made = cell->create_actor(); !made) return made.error();
+  const Cell& spawned = *cell;
+  {
+    const std::unique_lock lock(cells_mutex_);
+    std::unique_ptr<Cell>& place = cells_[id];
+    if (place) return Error{ErrorCode::bad_input, "actor name: want one that is free, got " + cell->name()};
+    place = std::move(cell);
+  }
+  if (options_.observer != nullptr) options_.observer->on_spawn(id, spawned.name(), actor_class.name, rank_);
+  return spawned.ref();
+}
+
+Result<void> System::send_outside(ActorRef to, EnvelopePtr envelope, EnvelopeKind kind, OutsideReply done) {
+  const ActorRef receiver = resolve(to);
+  if (stopped_.load()) return Error{ErrorCode::cancelled, "the actor system has stopped"};
+  if (receiver.rank == rank_) {
+    const Cell* cell = find(receiver.id);
+    if (cell == nullptr || cell->is_stopped()) return Error{ErrorCode::actor_unreachable, "no such actor on this rank"};
+    if (cell->is_full()) return Error{ErrorCode::mailbox_full, cell->name() + ": its mailbox is full"};
+  }
+  envelope->kind = kind;
+  envelope->origin = {kOutside, ++outside_sent_};
+  envelope->sender = {kOutside, rank_};
+  envelope->correlation = envelope->origin.sequence;
+  if (done) {
+    const std::lock_guard lock(mutex_);
+    outside_asks_[envelope->correlation] = std::move(done);
+  }
+  route(receiver, std::move(envelope), nullptr);
+  return {};
+}
+
+void System::inject(ActorRef to, EnvelopePtr envelope, EnvelopeKind kind, Origin origin) {
+  envelope->kind = kind;
+  envelope->origin = origin;
+  envelope->sender = {kOutside, rank_};
+  envelope->correlation = origin.sequence;
+  route(to, std::move(envelope), nullptr);
+}
+
+void System::route(ActorRef to, EnvelopePtr envelope, Cell* from) {
+  const ActorRef receiver = resolve(to);
+  envelope->to = receiver.id;
+  if (receiver.rank != rank_) {
+    if (options_.link == nullptr || index(receiver.rank) >= options_.link->size()) return bounce(*envelope, {ErrorCode::actor_unreachable, "no such rank"});
+    WireEnvelope wire{.kind = envelope->kind, .to = receiver.id, .sender = envelope->sender, .origin = envelope->origin,
+                      .correlation = envelope->correlation, .type = envelope->type->id, .payload = {}};
+    envelope->type->encode(wire.payload, envelope->payload());
+    if (Result<void> sent = options_.link->send(receiver.rank, std::move(wire)); !sent) return bounce(*envelope, sent.error());
+    if (from != nullptr && options_.gate == nullptr && (any_pressed_.load(std::memory_order_relaxed) || options_.link->is_congested(receiver.rank))) {
+      from->meet_pressure(receiver);
+    }
+    return;
+  }
+  if (receiver.id == kOutside) return deliver_outside(std::move(envelope));
+  Cell* cell = find(receiver.id);
+  if (cell == nullptr) return bounce(*envelope, {ErrorCode::actor_unreachable, "no such actor on rank " + std::to_string(index(rank_))});
+  cell->push(std::move(envelope));
+  // A full sender does not wait for others: two full mailboxes that feed each other would stand still.
+  if (from != nullptr && cell != from && options_.gate == nullptr && cell->is_full() && !from->is_full()) from->meet_pressure(receiver);
+}
+
+void System::route_system(ActorRef to, EnvelopePtr envelope) {
+  envelope->kind = EnvelopeKind::system;
+  const ActorRef receiver = resolve(to);
+  if (receiver.rank == rank_ && find(receiver.id) == nullptr) {
+    if (envelope->type != &message_type<MonitorActor>()) return;
+    const MonitorActor& monitor = envelope->as<MonitorActor>();
+    EnvelopePtr down = make_envelope<Down>(receiver, Error{ErrorCode::actor_unreachable, "no such actor on rank " + std::to_string(index(rank_))});
+    down->kind = EnvelopeKind::down;
+    down->origin = {receiver.id, kFromSystem | monitor.sequence};
+    down->sender = receiver;
+    return route(monitor.watcher, std::move(down), nullptr);
+  }
+  route(receiver, std::move(envelope), nullptr);
+}
+
+// What cannot be delivered becomes the asker's error, the watcher's Down, or the sender's Undeliverable.
+void System::bounce(const Envelope& envelope, const Error& reason) {
+  const Origin origin{envelope.to, kFromSystem | envelope.origin.sequence};
+  if (envelope.kind == EnvelopeKind::ask) {
+    EnvelopePtr answer = make_envelope<Error>(reason);
+    answer->kind = EnvelopeKind::error_reply;
+    answer->correlation = envelope.correlation;
+    answer->origin = origin;
+    answer->sender = {envelope.to, rank_};
+    return route(envelope.sender, std::move(answer), nullptr);
+  }
+  if (envelope.kind == EnvelopeKind::system && envelope.type == &message_type<MonitorActor>()) {
+    const MonitorActor& monitor = const_cast<Envelope&>(envelope).as<MonitorActor>();
+    EnvelopePtr down = make_envelope<Down>(ActorRef{envelope.to, kRankUnknown}, reason);
+    down->kind = EnvelopeKind::down;
+    down->origin = {envelope.to, kFromSystem | monitor.sequence};
+    return route(monitor.watcher, std::move(down), nullptr);
+  }
+  if (envelope.kind != EnvelopeKind::tell || envelope.origin.sender == kOutside) return;
+  EnvelopePtr notice = make_envelope<Undeliverable>(ActorRef{envelope.to, kRankUnknown}, std::string(envelope.type->name), reason);
+  notice->kind = EnvelopeKind::down;
+  notice->origin = origin;
+  route(envelope.sender, std::move(notice), nullptr);
+}
+
+void System::deliver_outside(EnvelopePtr envelope) {
+  if (envelope->kind == EnvelopeKind::system || envelope->kind == EnvelopeKind::ask) return handle_own(rank_, *envelope);
+  OutsideReply done;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = outside_asks_.find(envelope->correlation);
+    if (at == outside_asks_.end()) return;
+    done = std::move(at->second);
+    outside_asks_.erase(at);
+  }
+  done(std::move(envelope));
+}
+
+// Messages to the system itself.
+void System::handle_own(Rank from, Envelope& envelope) {
+  if (envelope.type == &message_type<SpawnActor>()) {
+    SpawnActor& wanted = envelope.as<SpawnActor>();
+    const ActorClass* actor_class = find_actor_class(wanted.actor_class);
+    Result<ActorRef> spawned = Error{ErrorCode::unsupported, "no such actor class: " + wanted.name};
+    if (actor_class != nullptr) spawned = spawn_class(std::move(wanted.name), *actor_class, std::move(wanted.arguments), wanted.options, wanted.parent);
+    EnvelopePtr answer = spawned ? make_envelope<ActorRef>(*spawned) : make_envelope<Error>(spawned.error());
+    answer->kind = spawned ? EnvelopeKind::reply : EnvelopeKind::error_reply;
+    answer->correlation = envelope.correlation;
+    answer->origin = {actor_id("system"), kFromSystem | envelope.origin.sequence};
+    answer->sender = {kOutside, rank_};
+    return route(envelope.sender, std::move(answer), nullptr);
+  }
+  if (envelope.type == &message_type<Pressure>()) {
+    const Pressure pressure = envelope.as<Pressure>();
+    {
+      const std::lock_guard lock(mutex_);
+      if (pressure.high) pressed_.insert(pressure.actor);
+      else pressed_.erase(pressure.actor);
+      any_pressed_.store(!pressed_.empty());
+    }
+    if (!pressure.high) relieve(pressure.actor);
+  }
+  (void)from;
+}
+
+void System::on_envelope(Rank from, WireEnvelope wire) {
+  const MessageType* type = find_message_type(wire.type);
+  Result<EnvelopePtr> decoded = type == nullptr ? Result<EnvelopePtr>(Error{ErrorCode::unsupported, "a message type that this build does not know"}) : type->decode(wire.payload);
+  if (!decoded) {
+    EnvelopePtr broken = make_envelope<Done>();
+    broken->kind = wire.kind;
+    broken->origin = wire.origin;
+    broken->sender = wire.sender;
+    broken->correlation = wire.correlation;
+    broken->to = wire.to;
+    return bounce(*broken, {decoded.error().code, "message from rank " + std::to_string(index(from)) + ": " + decoded.error().detail});
+  }
+  EnvelopePtr envelope = std::move(*decoded);
+  envelope->kind = wire.kind;
+  envelope->origin = wire.origin;
+  envelope->sender = wire.sender;
+  envelope->correlation = wire.correlation;
+  envelope->to = wire.to;
+  if (wire.to == kOutside) return deliver_outside(std::move(envelope));
+  if (envelope->kind == EnvelopeKind::system) return route_system({wire.to, rank_}, std::move(envelope));
+  Cell* cell = find(wire.to);
+  if (cell == nullptr) return bounce(*envelope, {ErrorCode::actor_unreachable, "no such actor on rank " + std::to_string(index(rank_))});
+  cell->push(std::move(envelope));
+  if (cell->is_full() && options_.gate == nullptr) press(from, *cell);
+}
+
+void System::on_relief(Rank peer) {
+  std::vector<Paused> ready;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(paused_, [&](const Paused& paused) {
+      if (paused.receiver.rank != peer) return false;
+      ready.push_back(paused);
+      return true;
+    });
+  }
+  for (const Paused& paused : ready) paused.sender->wake(paused.generation);
+}
+
+void System::on_peer_lost(Rank peer, const Error& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!lost_.emplace(peer, reason).second) return;
+  }
+  for_each_cell([&](Cell& cell) {
+    EnvelopePtr lost = make_envelope<PeerLost>(peer, reason);
+    lost->kind = EnvelopeKind::system;
+    cell.push(std::move(lost));
+  });
+  on_relief(peer);
+  if (options_.on_peer_lost) options_.on_peer_lost(peer, reason);
+}
+
+void System::for_each_cell(const std::function<void(Cell&)>& call) {
+  const std::shared_lock lock(cells_mutex_);
+  for (const auto& [id, cell] : cells_) call(*cell);
+}
+
+bool System::pause_for(ActorRef receiver, Cell* sender, std::uint64_t generation) {
+  const std::lock_guard lock(mutex_);
+  if (receiver.rank == rank_) {
+    Cell* cell = find(receiver.id);
+    if (cell == nullptr || !cell->await_room()) return false;
+  } else if (!pressed_.contains(receiver.id) && !options_.link->is_congested(receiver.rank)) {
+    return false;
+  }
+  paused_.push_back({receiver, sender, generation});
+  return true;
+}
+
+void System::relieve(ActorId receiver) {
+  std::vector<Paused> ready;
+  std::vector<Rank> ranks;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(paused_, [&](const Paused& paused) {
+      if (paused.receiver.id != receiver) return false;
+      ready.push_back(paused);
+      return true;
+    });
+    std::erase_if(pressing_, [&](const std::pair<ActorId, Rank>& pressing) {
+      if (pressing.first != receiver) return false;
+      ranks.push_back(pressing.second);
+      return true;
+    });
+  }
+  for (const Paused& paused : ready) paused.sender->wake(paused.generation);
+  for (const Rank rank : ranks) send_pressure(rank, receiver, false);
+}
+
+void System::press(Rank sender, Cell& receiver) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!pressing_.emplace(receiver.id(), sender).second) return;
+    if (!receiver.await_room()) {
+      pressing_.erase({receiver.id(), sender});
+      return;
+    }
+  }
+  send_pressure(sender, receiver.id(), true);
+}
+
+void System::send_pressure(Rank to, ActorId actor, bool high) {
+  EnvelopePtr notice = make_envelope<Pressure>(actor, high);
+  notice->kind = EnvelopeKind::system;
+  route({kOutside, to}, std::move(notice), nullptr);
+}
+
+void System::fatal(const Error& error) {
+  if (fatal_called_.exchange(true)) return;
+  if (options_.on_fatal) options_.on_fatal(error);
+}
+
+std::uint64_t System::delivered() const {
+  std::uint64_t sum = 0;
+  for (const ActorView& view : actors()) sum += view.deliveries;
+  return sum;
+}
+
+std::vector<System::ActorView> System::actors() const {
+  std::vector<ActorView> views;
+  const std::shared_lock lock(cells_mutex_);
+  for (const auto& [id, cell] : cells_) {
+    views.push_back({.name = cell->name(), .id = id, .actor_class = &cell->actor_class(), .actor = std::as_const(*cell).actor(), .mutable_actor = cell->actor(),
+                     .quiescent = cell->is_quiescent(), .deliveries = cell->deliveries(), .queued = cell->depth()});
+  }
+  std::sort(views.begin(), views.end(), [](const ActorView& a, const ActorView& b) { return a.name < b.name; });
+  return views;
+}
+
+}  // namespace troupe

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/actor.hpp"
+#include "actors/cell.hpp"
+#include "actors/link.hpp"
+#include "actors/system_messages.hpp"
+
+namespace troupe {
+
+struct SystemOptions {
+  Link* link = nullptr;                  ///< null: a job of one rank. Must outlive the system
+  DeliveryObserver* observer = nullptr;
+  DeliveryGate* gate = nullptr;          ///< a replay's order
+  std::uint64_t seed = 0;                ///< of Context::random
+  Time ask_deadline{600'000'000'000};    ///< of asks that name none
+  std::map<ActorId, Rank> directory;     ///< where actors are that were placed beforehand
+  std::function<Rank(std::string_view name, std::string_view class_name)> place;  ///< for spawn_placed; default: this rank
+  std::function<void(const Error&)> on_fatal;    ///< what the system cannot go on after: a lost peer is not, a divergence is. Called once
+  std::function<void(std::string_view name, const Error&)> on_failure;  ///< an actor without a supervisor failed and stopped
+  std::function<void(Rank, const Error&)> on_peer_lost;
+};
+
+/// The actors of one process. Thread-safe. Actors stop when it is destroyed.
+class System final : private LinkSink {
+ public:
+  System(Executor& executor, SystemOptions options = {});
+  ~System();
+
+  Rank rank() const { return rank_; }
+
+  /// A top-level actor on this rank; a failing one stops. Errors: bad_input when the name is taken; the constructor's.
+  template <class A, class... Args>
+  Result<ActorRef> spawn(std::string name, const SpawnOptions& options, const Args&... args) {
+    return spawn_class(std::move(name), actor_class<A, std::decay_t<Args>...>(), encode_arguments<std::decay_t<Args>...>(args...), options, ActorRef{});
+  }
+  template <class A, class... Args>
+  Result<ActorRef> spawn(std::string name, const Args&... args) {
+    return spawn<A>(std::move(name), SpawnOptions{}, args...);
+  }
+
+  /// From outside the actors. Errors: mailbox_full (try again), actor_unreachable, peer_lost.
+  template <class M, class... Args>
+  Result<void> tell(ActorRef to, Args&&... args) {
+    return send_outside(to, make_envelope<M>(std::forward<Args>(args)...), EnvelopeKind::tell, nullptr);
+  }
+  template <class M, class... Args>
+  std::future<Result<reply_of<M>>> ask(ActorRef to, Args&&... args) {
+    auto promise = std::make_shared<std::promise<Result<reply_of<M>>>>();
+    std::future<Result<reply_of<M>>> future = promise->get_future();
+    (void)message_type<reply_of<M>>();
+    OutsideReply done = [promise](EnvelopePtr answer) {
+      auto slot = std::make_shared<AskSlot>();
+      slot->answer = std::move(answer);
+      promise->set_value(Ask<reply_of<M>>(std::move(slot)).await_resume());
+    };
+    Result<void> sent = send_outside(to, make_envelope<M>(std::forward<Args>(args)...), EnvelopeKind::ask, std::move(done));
+    if (!sent) promise->set_value(sent.error());
+    return future;
+  }
+  /// An outside message of a record, with its origin as it was.
+  void inject(ActorRef to, EnvelopePtr envelope, EnvelopeKind kind, Origin origin);
+
+  ActorRef ref(std::string_view name) const { return resolve(ActorRef{actor_id(name), kRankUnknown}); }
+  std::uint64_t delivered() const;  ///< user deliveries of all actors of this rank
+
+  /// For inspection while nothing runs (between steps, after stop()): the actors in order of their names.
+  struct ActorView {
+    std::string_view name;
+    ActorId id;
+    const ActorClass* actor_class;
+    const void* actor;   ///< null: stopped
+    void* mutable_actor;
+    bool quiescent;
+    std::uint64_t deliveries;
+    std::uint32_t queued;
+  };
+  std::vector<ActorView> actors() const;
+
+  /// Runs nothing more, joins the threads, closes the link. Called by the destructor.
+  void stop();
+
+ private:
+  friend class Cell;
+  friend class Context;
+  using OutsideReply = std::function<void(EnvelopePtr)>;
+
+  void on_envelope(Rank from, WireEnvelope wire) override;
+  void on_relief(Rank peer) override;
+  void on_peer_lost(Rank peer, const Error& reason) override;
+
+  Result<ActorRef> spawn_class(std::string name, const ActorClass& actor_class, Bytes arguments, const SpawnOptions& options, ActorRef parent);
+  Result<void> send_outside(ActorRef to, EnvelopePtr envelope, EnvelopeKind kind, OutsideReply done);
+  /// Local or over the link. origin, sender, kind, correlation are set. `from`: the sender's cell, which is told of pressure.
+  void route(ActorRef to, EnvelopePtr envelope, Cell* from);
+  void route_system(ActorRef to, EnvelopePtr envelope);
+  void bounce(const Envelope& envelope, const Error& reason);
+  void deliver_outside(EnvelopePtr envelope);
+  void handle_own(Rank from, Envelope& envelope);
+  ActorRef resolve(ActorRef ref) const;
+  Cell* find(ActorId id) const;
+  bool pause_for(ActorRef receiver, Cell* sender, std::uint64_t generation);
+  void relieve(ActorId receiver);
+  void press(Rank sender, Cell& receiver);
+  void send_pressure(Rank to, ActorId actor, bool high);
+  void fatal(const Error& error);
+  void for_each_cell(const std::function<void(Cell&)>& call);
+
+  Executor& executor_;
+  SystemOptions options_;
+  Rank rank_{};
+  std::atomic<std::uint64_t> outside_sent_{0};
+
+  mutable std::shared_mutex cells_mutex_;
+  std::unordered_map<ActorId, std::unique_ptr<Cell>> cells_;  ///< guarded by cells_mutex_; entries stay until the end
+  const std::uint64_t instance_;                              ///< keys the threads' lookup caches
+
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, OutsideReply> outside_asks_;        ///< guarded by mutex_, as the rest
+  struct Paused {
+    ActorRef receiver;
+    Cell* sender;
+    std::uint64_t generation;
+  };
+  std::vector<Paused> paused_;
+  std::set<ActorId> pressed_;                                 ///< actors of other ranks whose mailboxes are full
+  std::set<std::pair<ActorId, Rank>> pressing_;               ///< our full mailboxes, and the ranks that were told
+  std::map<Rank, Error> lost_;
+  std::atomic<bool> any_pressed_{false};
+  std::atomic<bool> stopped_{false};
+  std::atomic<bool> fatal_called_{false};
+};
+
+}  // namespace troupe

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <string>
+
+#include "actors/envelope.hpp"
+#include "actors/supervision.hpp"
+
+// What the runtime itself sends between cells and systems (EnvelopeKind::system). Not deliveries: they are not recorded.
+namespace troupe {
+
+struct StopActor {
+  Error reason;  ///< ok: an orderly stop
+  TROUPE_FIELDS(reason)
+};
+struct RestartActor {
+  TROUPE_NO_FIELDS()
+};
+struct ChildFailed {
+  ActorRef child;
+  Error reason;
+  TROUPE_FIELDS(child, reason)
+};
+struct MonitorActor {
+  ActorRef watcher;
+  std::uint64_t sequence = 0;  ///< of the watcher's: names the Down to come
+  TROUPE_FIELDS(watcher, sequence)
+};
+/// When `other` fails, so does the receiver, and the other way round.
+struct LinkActor {
+  ActorRef other;
+  TROUPE_FIELDS(other)
+};
+struct PeerLost {
+  Rank rank{};
+  Error reason;
+  TROUPE_FIELDS(rank, reason)
+};
+/// To a system (ActorId 0).
+struct SpawnActor {
+  TypeId actor_class{};
+  std::string name;
+  Bytes arguments;
+  SpawnOptions options;
+  ActorRef parent;
+  TROUPE_FIELDS(actor_class, name, arguments, options, parent)
+};
+/// To a system: senders to `actor` should pause, or may go on.
+struct Pressure {
+  ActorId actor{};
+  bool high = false;
+  TROUPE_FIELDS(actor, high)
+};
+
+/// To a sender whose class handles it: what it told did not arrive.
+struct Undeliverable {
+  ActorRef to;
+  std::string type;
+  Error reason;
+  TROUPE_FIELDS(to, type, reason)
+};
+
+}  // namespace troupe
