@@ -36,6 +36,7 @@ Result<void> finish(MpiWorld& world, MPI_Request& request, std::string_view call
       if (auto result = mpi_result(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call); !result) return result;
     }
     if (done != 0) return {};
+    if (world.has_lost_rank()) return Error{ErrorCode::peer_lost, fmt::format("{}: a rank of {} is lost (waiting on rank {})", call, world.size(), world.rank())};
     if (Clock::now() > deadline) {
       return Error{ErrorCode::deadline_exceeded, fmt::format("{}: a rank of {} did not take part (waiting on rank {})", call, world.size(), world.rank())};
     }
@@ -115,10 +116,7 @@ Result<std::vector<Bytes>> MpiWorld::all_gather(BytesView mine, int deadline_s) 
   return parts;
 }
 
-void MpiWorld::note_lost_rank() {
-  const std::lock_guard lock(state_mutex_);
-  lost_ = true;
-}
+void MpiWorld::note_lost_rank() { lost_ = true; }
 
 bool MpiWorld::leave() {
   const std::lock_guard lock(state_mutex_);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -34,11 +35,12 @@ class MpiWorld {
   [[nodiscard]] std::unique_lock<std::mutex> guard();
 
   /// Every rank's bytes, by rank. All ranks call it, from one thread each; gives up after `deadline_s` seconds.
-  /// Errors: deadline_exceeded when a rank does not take part; internal.
+  /// Errors: deadline_exceeded when a rank does not take part; peer_lost as soon as one is noted as lost; internal.
   Result<std::vector<Bytes>> all_gather(BytesView mine, int deadline_s);
 
   /// A rank is gone: MPI_Finalize would wait for it for ever, so it will not be called.
   void note_lost_rank();
+  bool has_lost_rank() const { return lost_; }
   /// MPI_Finalize, once everyone alive is done with MPI. False when a rank was lost: MPI stays as it is, and the process must then end
   /// by _exit (or quick_exit), since MPI's own exit handlers may wait for the lost rank.
   bool leave();
@@ -50,8 +52,8 @@ class MpiWorld {
   int size_ = 1;
   bool multithreaded_ = false;
   std::mutex mutex_;        ///< what guard() locks
-  std::mutex state_mutex_;  ///< lost_, left_
-  bool lost_ = false;
+  std::mutex state_mutex_;  ///< left_
+  std::atomic<bool> lost_ = false;
   bool left_ = false;
 };
 
