@@ -9,6 +9,8 @@
 
 #include "actors/base/error.hpp"
 #include "jobs/config/config.hpp"
+#include "jobs/run_folder/run_folder.hpp"
+#include "jobs/run_folder/summary_file.hpp"
 #include "scheduler/plan.hpp"
 #include "transport/mpi/mpi_world.hpp"
 
@@ -19,17 +21,29 @@ class StopSignals;
 
 /// What a job runs in. Every rank has one.
 struct JobContext {
-  std::filesystem::path run;                         ///< the RUN folder; rank 0 opens and writes it
-  std::shared_ptr<transport::MpiWorld> world;        ///< null: one rank, without MPI
-  Progress& progress;                                ///< to be told of each step, on rank 0
-  StopSignals& stop;                                 ///< SIGINT, SIGTERM, SIGUSR1
+  std::filesystem::path run;                   ///< the RUN folder, opened and locked by rank 0
+  RunState state = RunState::fresh;            ///< fresh or resumed, on every rank
+  std::shared_ptr<transport::MpiWorld> world;  ///< null: one rank, without MPI
+  Progress& progress;                          ///< to be told of each step; silent on ranks other than 0
+  StopSignals& stop;                           ///< SIGINT, SIGTERM, SIGUSR1
+
+  std::uint32_t ranks() const { return world == nullptr ? 1 : static_cast<std::uint32_t>(world->size()); }
+  bool is_rank_zero() const { return world == nullptr || world->rank() == 0; }
 };
 
-/// An exit code: 0 done, 1 failed, 130 or 143 stopped after a checkpoint. Errors: bad_input, unsupported, locked, resource_short and
-/// anything else that was found before the first step (exit code 2), with nothing written.
-Result<int> run_sft(const SftConfig& config, JobContext& context);
-Result<int> run_grpo(const GrpoConfig& config, JobContext& context);
-Result<int> run_job(const JobConfig& config, JobContext& context);
+/// How a job ended, on every rank. summary: on rank 0 of a job that is done; its job, state, seed, ranks and wall_s are filled in by the caller.
+struct JobEnd {
+  int code = 0;  ///< 0 done, 1 failed, 130 or 143 stopped after a checkpoint
+  std::optional<Summary> summary = {};
+};
+
+/// Errors: bad_input, unsupported, locked, resource_short when it was refused before the first step with nothing written (exit code 2, and
+/// a fresh folder is taken back); others when it failed later (1).
+Result<JobEnd> run_sft(const SftConfig& config, JobContext& context);
+Result<JobEnd> run_grpo(const GrpoConfig& config, JobContext& context);
+
+/// Opens the folder on rank 0, runs the job, writes summary.json. A finished run gives 0 and changes nothing. Errors as above.
+Result<int> run_job(const JobConfig& config, const std::filesystem::path& run, std::shared_ptr<transport::MpiWorld> world, Progress& progress, StopSignals& stop);
 
 /// What can be refused before a run folder is made: files that are not there, a model that does not fit the split.
 Result<void> check_job(const JobConfig& config);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
 
 #include "jobs/job.hpp"
@@ -10,7 +11,9 @@
 #include "jobs/launch/stop_signals.hpp"
 #include "jobs/launch/world.hpp"
 #include "jobs/report/progress.hpp"
+#include "jobs/report/summary.hpp"
 #include "jobs/report/wall_clock.hpp"
+#include "models/files.hpp"
 
 namespace troupe::jobs {
 namespace {
@@ -28,10 +31,31 @@ Result<int> run_as_rank(const JobConfig& config, const fs::path& run) {
   auto world = join_world();
   if (!world) return world.error();
   Progress progress = Progress::for_this_rank();
-  JobContext context{.run = run, .world = *world, .progress = progress, .stop = stop};
-  auto code = run_job(config, context);
+  auto code = run_job(config, run, *world, progress, stop);
   progress.finish();
   return end_rank(*world, std::move(code));
+}
+
+Result<int> launch_ranks(const RunOptions& options, const JobConfig& config, const fs::path& run) {
+  auto state = RunFolder::look(run, config);
+  if (!state) return state.error();
+  if (*state == RunState::finished) return 0;
+  std::vector<std::string> arguments{"run", options.job};
+  arguments.insert(arguments.end(), options.overrides.begin(), options.overrides.end());
+  arguments.insert(arguments.end(), {"--run", run.string()});
+  return launch({.ranks = options.ranks, .arguments = std::move(arguments)});
+}
+
+// In the process that people started. A rank of a launcher leaves it to that.
+Result<void> print_end(const fs::path& run, bool json) {
+  if (LaunchFolder::of_this_process()) return {};
+  std::error_code code;
+  if (!fs::exists(run_paths::summary(run), code)) return {};
+  auto text = json ? models::read_text(run_paths::summary(run)) : describe_run(run);
+  if (!text) return text.error();
+  fmt::print("{}", *text);
+  std::fflush(stdout);
+  return {};
 }
 
 }  // namespace
@@ -41,11 +65,11 @@ Result<int> run_command(const RunOptions& options) {
   if (!config) return config.error();
   if (auto done = check_job(*config); !done) return done.error();
   const fs::path run = options.run.empty() ? new_run_folder(options.job) : fs::path(options.run);
-  if (options.ranks <= 1) return run_as_rank(*config, run);
-  std::vector<std::string> arguments{"run", options.job};
-  arguments.insert(arguments.end(), options.overrides.begin(), options.overrides.end());
-  arguments.insert(arguments.end(), {"--run", run.string()});
-  return launch({.ranks = options.ranks, .arguments = std::move(arguments)});
+  auto code = options.ranks > 1 ? launch_ranks(options, *config, run) : run_as_rank(*config, run);
+  if (code && is_rank_zero() && (*code == 0 || *code == 1)) {
+    if (auto done = print_end(run, options.json); !done && *code == 0) return done.error();
+  }
+  return code;
 }
 
 std::string list_keys() {
