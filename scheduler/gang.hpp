@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/actor.hpp"
+#include "transport/collectives/communicator.hpp"
+
+namespace troupe::scheduler {
+
+/// A member's place in its gang: what it needs to open its communicator. An argument of its constructor, never part of a message or a state.
+struct GangPlace {
+  std::string gang;           ///< "learner"; its members are "learner/0", "learner/1", …
+  std::uint64_t group = 0;    ///< differs between gangs, and between runs of one gang
+  std::uint32_t member = 0;
+  std::vector<Rank> ranks;    ///< by member
+  TROUPE_FIELDS(gang, group, member, ranks)
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(ranks.size()); }
+};
+
+std::string member_name(std::string_view gang, std::uint32_t member);
+
+/// The communicator over all members of the gang: NCCL where every member has a GPU of its own, else memory and MPI. Errors: those of
+/// Fabric::open.
+Result<std::unique_ptr<collectives::Communicator>> open_communicator(const GangPlace& place);
+
+/// How an actor of the gang is spawned: on a thread of its own, since it blocks in collectives.
+SpawnOptions member_options();
+
+/// The gang's address. It gives every command to all members in the order in which it takes them, so that all members make the same
+/// collective calls; the next command starts when all have answered. The reply is the members' common one.
+/// Commands: message types that the members handle.
+template <class... Commands>
+class GangFront {
+ public:
+  GangFront() = default;
+  explicit GangFront(std::vector<ActorRef> members) : members_(std::move(members)) {}
+
+  /// Errors: the first member's that failed; collective_mismatch when two members answer differently.
+  template <class M>
+  Task<Result<reply_of<M>>> forward(Context& context, const M& command) {
+    std::vector<Ask<reply_of<M>>> asks;
+    for (const ActorRef member : members_) asks.push_back(context.ask<M>(member, command));
+    std::vector<Result<reply_of<M>>> replies;
+    for (Ask<reply_of<M>>& ask : asks) replies.push_back(co_await ask);
+    for (const Result<reply_of<M>>& reply : replies) {
+      if (!reply) co_return reply.error();
+    }
+    const std::uint64_t wanted = content_digest64(*replies[0]);
+    for (std::size_t i = 1; i < replies.size(); ++i) {
+      if (content_digest64(*replies[i]) != wanted) {
+        co_return Error{ErrorCode::collective_mismatch, std::string(context.name()) + ": members 0 and " + std::to_string(i) + " answer " +
+                                                            std::string(type_name<M>()) + " differently"};
+      }
+    }
+    co_return std::move(replies[0]);
+  }
+
+  static void handlers(Handlers<GangFront>& on) { (on.template message<&GangFront::template forward<Commands>>(), ...); }
+
+ private:
+  std::vector<ActorRef> members_;
+};
+
+}  // namespace troupe::scheduler
