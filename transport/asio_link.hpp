@@ -14,7 +14,7 @@
 namespace troupe::transport {
 
 struct AsioLinkOptions {
-  std::size_t soft_bytes_max = std::size_t{64} << 20;   ///< queued for one peer before is_congested; relief at half
+  std::size_t soft_bytes_max = std::size_t{8} << 20;    ///< queued for one peer before is_congested; relief at half
   std::size_t hard_bytes_max = std::size_t{256} << 20;  ///< queued for one peer before send refuses; one message into an empty queue always passes
   std::uint32_t payload_bytes_max = kPayloadBytesMax;
   std::chrono::milliseconds heartbeat{1'000};

@@ -39,7 +39,8 @@ std::array<std::span<std::byte>, 2> FrameReader::space() {
     end_ -= begin_;
     begin_ = 0;
   }
-  const auto free_buffer = std::span(buffer_).subspan(end_);
+  auto free_buffer = std::span(buffer_).subspan(end_);
+  if ((in_payload_ || after_large_) && end_ < kFrameHeaderBytes) free_buffer = free_buffer.first(kFrameHeaderBytes - end_);
   if (!in_payload_) return {free_buffer, {}};
   grow_payload();
   const auto free_payload = std::span(payload_).subspan(payload_filled_);
@@ -69,6 +70,7 @@ Result<bool> FrameReader::next(Frame& frame) {
     begin_payload(*header);
     return finish_payload(frame);
   }
+  after_large_ = false;
   const std::size_t whole = kFrameHeaderBytes + header->payload_bytes;
   if (ready.size() < whole) return false;
   const BytesView payload = ready.subspan(kFrameHeaderBytes, header->payload_bytes);
@@ -111,6 +113,7 @@ Result<bool> FrameReader::finish_payload(Frame& frame) {
   frame.envelope.payload = std::move(payload_);
   payload_ = {};
   in_payload_ = false;
+  after_large_ = true;
   return true;
 }
 

@@ -48,6 +48,7 @@ class FrameReader {
   std::size_t begin_ = 0;  ///< of the bytes in the buffer that no frame has taken
   std::size_t end_ = 0;
 
+  bool after_large_ = false;  ///< large frames come in rows: only the next header is then read into the buffer, which spares a copy
   bool in_payload_ = false;  ///< a large payload is being read in place; the buffer is then empty, or holds what follows a complete payload
   FrameHeader header_;
   Bytes payload_;
