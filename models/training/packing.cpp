@@ -23,7 +23,31 @@ std::vector<std::uint32_t> shuffled(std::uint64_t count, std::uint64_t seed, std
   return order;
 }
 
+/// Deals what is sorted by falling length to [0, floor(n / 2)) and the rest of `out`, and so on inside both.
+void deal(std::span<const std::size_t> sorted, std::span<std::size_t> out) {
+  if (sorted.size() < 2) {
+    std::ranges::copy(sorted, out.begin());
+    return;
+  }
+  const std::size_t half = sorted.size() / 2;
+  std::vector<std::size_t> left, right;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const bool to_left = left.size() < half && (i % 4 == 0 || i % 4 == 3 || right.size() == sorted.size() - half);
+    (to_left ? left : right).push_back(sorted[i]);
+  }
+  deal(left, out.first(half));
+  deal(right, out.subspan(half));
+}
+
 }  // namespace
+
+std::vector<std::size_t> balanced_order(std::span<const std::size_t> lengths) {
+  std::vector<std::size_t> sorted(lengths.size()), out(lengths.size());
+  std::iota(sorted.begin(), sorted.end(), std::size_t{0});
+  std::ranges::stable_sort(sorted, [&](std::size_t a, std::size_t b) { return lengths[a] > lengths[b]; });
+  deal(sorted, out);
+  return out;
+}
 
 ExampleOrder::ExampleOrder(std::uint64_t count, std::uint64_t seed) : count_(count), seed_(seed) {
   TROUPE_CHECK(count > 0 && count <= (std::uint64_t{1} << 32U), "examples are counted in 32 bits");

@@ -26,6 +26,10 @@ class ExampleOrder {
   std::vector<std::uint32_t> order_;  ///< of epoch_; empty before the first draw
 };
 
+/// An order of a batch in which contiguous ranges of it (its halves, their halves, …) hold about as many tokens each: longest first, dealt
+/// to the two halves in turns of 1, 2, 2, …. A pure function of the lengths: the trainer computes every batch in this order.
+std::vector<std::size_t> balanced_order(std::span<const std::size_t> lengths);
+
 /// prompt + response with the response's tokens counted.
 TrainingSequence instruction(std::span<const TokenId> prompt, std::span<const TokenId> response);
 

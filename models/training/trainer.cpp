@@ -14,6 +14,7 @@
 #include "models/rl/kl.hpp"
 #include "models/training/backward.hpp"
 #include "models/training/finished_gradients.hpp"
+#include "models/training/packing.hpp"
 
 namespace troupe::models {
 namespace {
@@ -89,14 +90,24 @@ std::array<double, N> sums(const std::vector<std::array<double, N>>& rows) {
   return out;
 }
 
-/// Cuts one list into those of the sequences.
+using Order = std::vector<std::size_t>;
+
+/// The order in which a batch is computed. Positions in it are the contract's global indices.
+template <class TokensOf>
+Order order_of(std::size_t count, const TokensOf& tokens_of) {
+  std::vector<std::size_t> lengths(count);
+  for (std::size_t i = 0; i < count; ++i) lengths[i] = tokens_of(i).size();
+  return balanced_order(lengths);
+}
+
+/// Cuts one list, which follows the order, into those of the sequences.
 template <class Sizes>
-Lists cut(const std::vector<float>& all, std::size_t count, const Sizes& size_of) {
-  Lists out;
+Lists cut(const std::vector<float>& all, const Order& order, const Sizes& size_of) {
+  Lists out(order.size());
   auto at = all.begin();
-  for (std::size_t i = 0; i < count; ++i) {
+  for (const std::size_t i : order) {
     const auto end = at + static_cast<std::ptrdiff_t>(size_of(i));
-    out.emplace_back(at, end);
+    out[i].assign(at, end);
     at = end;
   }
   return out;
@@ -118,7 +129,7 @@ struct Trainer::State {
 
   using Loss = std::function<void(std::size_t index, const SequenceRowsLoss& rows)>;
   template <class TokensOf>
-  Result<GradientTrees> gradients(std::uint64_t sequences, const TokensOf& tokens_of, float temperature, std::uint32_t micro_batch, const Loss& loss);
+  Result<GradientTrees> gradients(const Order& order, const TokensOf& tokens_of, float temperature, std::uint32_t micro_batch, const Loss& loss);
   Result<double> apply(std::uint64_t sequences, GradientTrees trees);
   Result<Lists> score(std::uint64_t sequences, const std::function<const std::vector<TokenId>&(std::size_t)>& tokens_of, float temperature, std::uint32_t micro_batch);
   Result<void> check(std::span<const TrainingSequence> batch, std::uint32_t micro_batch, std::uint64_t& count) const;
@@ -161,22 +172,22 @@ Result<void> Trainer::set_optimizer(const OptimizerSettings& settings) {
   return {};
 }
 
-/// Forward and backward over this member's range, micro-batch by micro-batch; loss gets global indices.
+/// Forward and backward over this member's range of the order, micro-batch by micro-batch; loss gets the batch's indices.
 template <class TokensOf>
-Result<GradientTrees> Trainer::State::gradients(std::uint64_t sequences, const TokensOf& tokens_of, float temperature, std::uint32_t micro_batch,
+Result<GradientTrees> Trainer::State::gradients(const Order& order, const TokensOf& tokens_of, float temperature, std::uint32_t micro_batch,
                                                 const Loss& loss) {
   GradientTrees trees;
-  const Range mine = range_of(sequences, data);
+  const Range mine = range_of(order.size(), data);
   Activation unused;
   for (std::uint64_t start = mine.begin; start < mine.end; start += micro_batch) {
     const std::uint64_t end = std::min<std::uint64_t>(mine.end, start + micro_batch);
     Batch batch;
     for (std::uint64_t i = start; i < end; ++i) {
-      const std::vector<TokenId>& tokens = tokens_of(i);
+      const std::vector<TokenId>& tokens = tokens_of(order[i]);
       batch.add({static_cast<std::uint32_t>(i - start), 0, static_cast<std::uint32_t>(tokens.size())}, tokens);
     }
     if (Result<void> computed = model->forward(batch, nullptr, {}, unused, &tape); !computed) return computed.error();
-    const auto global = [&](const SequenceRowsLoss& rows) { loss(start + rows.span, rows); };
+    const auto global = [&](const SequenceRowsLoss& rows) { loss(order[start + rows.span], rows); };
     if (Result<void> computed = backward->run(tape, temperature, start, global, trees); !computed) return computed.error();
   }
   return trees;
@@ -233,7 +244,7 @@ Result<StepMetrics> Trainer::train_tokens(std::span<const TrainingSequence> batc
     losses.push_back({negative_log_likelihood(batch[index], rows.logprobs)});
   };
   const auto tokens_of = [&](std::size_t i) -> const std::vector<TokenId>& { return batch[i].tokens; };
-  Result<GradientTrees> trees = state.gradients(batch.size(), tokens_of, 1.0F, micro_batch, loss);
+  Result<GradientTrees> trees = state.gradients(order_of(batch.size(), tokens_of), tokens_of, 1.0F, micro_batch, loss);
   if (!trees) return trees.error();
   const auto all = gather_all(state.data, losses);
   if (!all) return all.error();
@@ -260,19 +271,19 @@ Result<double> Trainer::evaluate_tokens(std::span<const TrainingSequence> batch,
 
 Result<Lists> Trainer::State::score(std::uint64_t sequences, const std::function<const std::vector<TokenId>&(std::size_t)>& tokens_of, float temperature,
                                     std::uint32_t micro_batch) {
+  const Order order = order_of(sequences, tokens_of);
   const Range mine = range_of(sequences, data);
   std::vector<std::vector<TokenId>> part;
-  for (std::uint64_t i = mine.begin; i < mine.end; ++i) part.push_back(tokens_of(i));
+  for (std::uint64_t i = mine.begin; i < mine.end; ++i) part.push_back(tokens_of(order[i]));
   constexpr std::uint32_t kRowsMax = 4096;
   Engine engine(*model, {.batch_max = micro_batch, .rows_max = kRowsMax});
   const Result<Lists> scored = engine.score(part, temperature);
   if (!scored) return scored.error();
-  if (data == nullptr) return *scored;
   std::vector<float> flat;
   for (const std::vector<float>& list : *scored) flat.insert(flat.end(), list.begin(), list.end());
   const Result<std::vector<float>> joined = gather_all(data, flat);
   if (!joined) return joined.error();
-  return cut(*joined, sequences, [&](std::size_t i) { return tokens_of(i).size() - 1; });
+  return cut(*joined, order, [&](std::size_t i) { return tokens_of(i).size() - 1; });
 }
 
 Result<Lists> Trainer::logprobs(std::span<const std::vector<TokenId>> sequences, float temperature, std::uint32_t micro_batch) {
@@ -398,7 +409,8 @@ Result<Trainer::PolicyResult> Trainer::train_policy(std::span<const PolicySequen
   };
   const auto tokens_of = [&](std::size_t i) -> const std::vector<TokenId>& { return batch[i].tokens; };
   const float temperature = settings.temperature > 0.0 ? static_cast<float>(settings.temperature) : 1.0F;
-  Result<GradientTrees> trees = state.gradients(batch.size(), tokens_of, temperature, micro_batch, loss);
+  const Order order = order_of(batch.size(), tokens_of);
+  Result<GradientTrees> trees = state.gradients(order, tokens_of, temperature, micro_batch, loss);
   if (!trees) return trees.error();
   const Result<std::vector<SequenceSums>> all_sums = gather_all(state.data, sequence_sums);
   if (!all_sums) return all_sums.error();
@@ -410,7 +422,7 @@ Result<Trainer::PolicyResult> Trainer::train_policy(std::span<const PolicySequen
   out.metrics = policy_metrics(*policy, sums(*all_sums), with_kl);
   out.metrics.values["actor/grad_norm"] = *norm;
   out.metrics.values["actor/lr"] = learning_rate(state.settings, state.step);
-  out.logprobs = cut(*all_logprobs, batch.size(), [&](std::size_t i) { return batch[i].tokens.size() - batch[i].prompt_length; });
+  out.logprobs = cut(*all_logprobs, order, [&](std::size_t i) { return batch[i].tokens.size() - batch[i].prompt_length; });
   return out;
 }
 

@@ -42,6 +42,33 @@ TEST(ExampleOrder, StepsCrossEpochs) {
   EXPECT_EQ(step[1], order.example(3));
 }
 
+std::size_t tokens_between(const std::vector<std::size_t>& order, const std::vector<std::size_t>& lengths, std::size_t begin, std::size_t end) {
+  std::size_t sum = 0;
+  for (std::size_t i = begin; i < end; ++i) sum += lengths[order[i]];
+  return sum;
+}
+
+TEST(BalancedOrder, NamesEverySequenceOnce) {
+  for (std::size_t count = 0; count < 20; ++count) {
+    auto order = balanced_order(std::vector<std::size_t>(count, 5));
+    std::ranges::sort(order);
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(order[i], i);
+  }
+}
+
+TEST(BalancedOrder, HalvesAndQuartersHoldAboutAsManyTokens) {
+  std::vector<std::size_t> lengths;
+  for (std::size_t i = 0; i < 64; ++i) lengths.push_back(1 + i * i % 211 + (i % 7 == 0 ? 300 : 0));
+  const auto order = balanced_order(lengths);
+  const std::size_t total = tokens_between(order, lengths, 0, 64);
+  for (const std::size_t parts : {2U, 4U}) {
+    for (std::size_t part = 0; part < parts; ++part) {
+      const std::size_t held = tokens_between(order, lengths, 64 * part / parts, 64 * (part + 1) / parts);
+      EXPECT_NEAR(static_cast<double>(held * parts) / static_cast<double>(total), 1, 0.05) << part << " of " << parts;
+    }
+  }
+}
+
 TEST(Packing, InstructionsCountTheResponse) {
   const std::vector<TokenId> prompt = {5, 6}, response = {7, 8, 9};
   const TrainingSequence got = instruction(prompt, response);
