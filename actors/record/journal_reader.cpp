@@ -186,6 +186,7 @@ class TableBuilder {
     if (have + piece.size() < total) return;
     table.sender.push_back(sender);
     table.sequence.push_back(sequence);
+    table.delivery.push_back(tables_.deliveries.actor.size());  // the entry that follows
     table.end.push_back(table.data.size());
     open_.start = table.data.size();
   }

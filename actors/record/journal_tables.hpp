@@ -71,12 +71,12 @@ struct StopTable {
   TROUPE_FIELDS(actor, code, detail)
 };
 
-/// Encoded messages, one behind the other: row i is data[end[i − 1] … end[i]).
+/// Encoded messages, one behind the other: row i is data[end[i − 1] … end[i]), that of row `delivery[i]` of the deliveries (which a kill may have cut off).
 struct PayloadTable {
   std::vector<std::uint32_t> sender;
-  std::vector<std::uint64_t> sequence, end;
+  std::vector<std::uint64_t> sequence, delivery, end;
   Bytes data;
-  TROUPE_FIELDS(sender, sequence, end, data)
+  TROUPE_FIELDS(sender, sequence, delivery, end, data)
 };
 
 /// How many rows the other tables had when the step was done here.

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "actors/delivery.hpp"
+#include "actors/record/history.hpp"
+
+namespace troupe::record {
+
+/// A segment's order of deliveries. Thread-safe; the segment outlives it.
+class ReplayGate : public DeliveryGate {
+ public:
+  explicit ReplayGate(const Segment& segment);
+  std::optional<Next> next(ActorId actor, std::uint64_t number) override;
+
+ private:
+  std::unordered_map<ActorId, const ActorHistory*> actors_;
+};
+
+struct ReplayCounts {
+  std::uint64_t deliveries = 0, bytes = 0, clock_reads = 0, notes = 0, states = 0;
+};
+
+/// Compares a re-execution with a segment, on any number of ranks (each then has its own, of the actors it hosts). Clock reads get the recorded
+/// times. After the first difference every call returns it: Error{divergence, "actor NAME, message N, TYPE, field F: recorded …, got …"}.
+/// Calls about one actor come one at a time, those about several at once; the segment outlives it.
+class ReplayChecker : public DeliveryObserver {
+ public:
+  explicit ReplayChecker(const Segment& segment);
+
+  void on_spawn(ActorId actor, std::string_view name, std::string_view class_name, Rank rank) override;
+  void on_stop(ActorId actor, const Error& reason) override;
+  Result<void> on_delivery(const Delivery& delivery) override;
+  Result<Time> on_clock_read(ActorId actor, std::uint64_t number, Time real) override;
+  Result<void> on_note(ActorId actor, std::uint64_t number, std::string_view what, const ContentDigest& digest) override;
+  Result<void> on_state(ActorId actor, std::uint64_t number, const ContentDigest& digest, std::string_view type, Value (*to_value)(const void*),
+                        const void* state) override;
+
+  /// When the re-execution has stopped: the first difference so far; else, of a whole segment, the first actor spawned here that has not
+  /// seen all of its recorded messages, clock reads, notes and states.
+  Result<void> finish();
+  /// Every delivery of every actor that was spawned here was seen; a job may stop then.
+  bool complete() const { return left_.load() == 0; }
+  ReplayCounts counts() const;
+  std::optional<Error> divergence() const;
+
+ private:
+  /// How far one actor is; touched by the thread that runs it.
+  struct Cursor {
+    const ActorHistory* history;
+    std::uint64_t delivered = 0;
+    std::size_t clocks = 0, notes = 0, states = 0;
+    std::uint64_t bytes = 0;
+    bool spawned = false;
+  };
+  Result<Cursor*> cursor_of(ActorId actor, std::string_view name, std::uint64_t number);
+  Result<void> check_left_behind(const Cursor& cursor, std::uint64_t before);
+  std::string where(const Cursor& cursor, std::uint64_t number) const;
+  Error diverge(std::string detail);
+  std::optional<Error> stopped() const;
+
+  const Segment& segment_;
+  std::unordered_map<ActorId, Cursor> cursors_;  ///< the map itself never changes after construction
+  std::atomic<std::uint64_t> left_{0};
+  std::atomic<bool> diverged_{false};
+  mutable std::mutex mutex_;
+  std::optional<Error> first_;  ///< guarded by mutex_
+};
+
+}  // namespace troupe::record
