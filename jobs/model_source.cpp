@@ -1,8 +1,16 @@
 #include "jobs/model_source.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <vector>
+
+#include "actors/record/run_record.hpp"
+#include "actors/record/value_file.hpp"
+#include "jobs/run_folder/inputs.hpp"
 #include "jobs/run_folder/paths.hpp"
+#include "models/training/trainer.hpp"
 #include "models/weights.hpp"
 
 namespace troupe::jobs {
@@ -22,7 +30,73 @@ Result<LoadedModel> open_folder(const fs::path& folder) {
   return model;
 }
 
-Error not_yet(const fs::path& path, std::string_view what) { return {ErrorCode::unsupported, fmt::format("{}: {} cannot be read by this build yet", path.string(), what)}; }
+// Where a run's tokenizer, and its configuration unless the checkpoint has it, lie: with what it started from.
+Result<fs::path> starting_model(const fs::path& run) {
+  auto inputs = read_inputs(run);
+  if (!inputs) return inputs.error();
+  const auto model = inputs->find("model.path");
+  if (model == inputs->end()) return Error{ErrorCode::bad_input, fmt::format("{}: want a run that started from a model folder, got one from scratch", run.string())};
+  return run / model->second.path;
+}
+
+Result<fs::path> tokenizer_folder(const fs::path& run) {
+  if (fs::exists(run_paths::trained_model(run) / "tokenizer.json")) return run_paths::trained_model(run);
+  return starting_model(run);
+}
+
+template <class T>
+Result<void> read_member(const Value& checkpoint, std::string_view name, const fs::path& path, T& out) {
+  const Value* value = checkpoint.find(name);
+  if (value == nullptr) return Error{ErrorCode::corrupt, fmt::format("{}: want a checkpoint with {}, got one without", path.string(), name)};
+  auto done = from_value(*value, out);
+  if (!done) return Error{ErrorCode::corrupt, fmt::format("{}: {}", path.string(), done.error().detail)};
+  return {};
+}
+
+// Every job's checkpoint is a record with "trainer"; one that began from scratch has "model", too.
+Result<LoadedModel> from_checkpoint(const Value& checkpoint, const fs::path& path, const fs::path& run) {
+  LoadedModel model;
+  models::TrainerState state;
+  if (auto done = read_member(checkpoint, "trainer", path, state); !done) return done.error();
+  model.weights = std::move(state.weights);
+  if (checkpoint.find("model") != nullptr) {
+    if (auto done = read_member(checkpoint, "model", path, model.config); !done) return done.error();
+  } else {
+    auto folder = starting_model(run);
+    if (!folder) return folder.error();
+    auto config = models::load_config(*folder);
+    if (!config) return config.error();
+    model.config = std::move(*config);
+  }
+  model.config.dtype = models::Dtype::float32;
+  if (const auto folder = tokenizer_folder(run)) {
+    auto tokenizer = models::Tokenizer::load(*folder);
+    if (!tokenizer) return tokenizer.error();
+    model.tokenizer = std::move(*tokenizer);
+  }
+  return model;
+}
+
+Result<LoadedModel> open_checkpoint(const fs::path& file) {
+  auto checkpoint = record::read_value_file(file);
+  if (!checkpoint) return checkpoint.error();
+  return from_checkpoint(*checkpoint, file, fs::absolute(file).parent_path().parent_path());
+}
+
+Result<LoadedModel> open_run(const fs::path& run, std::optional<std::uint64_t> step) {
+  auto record = record::RunRecord::open(run);
+  if (!record) return record.error();
+  std::vector<std::uint64_t> steps;
+  for (const auto& entry : record->checkpoints()) steps.push_back(entry.step);
+  if (steps.empty()) return Error{ErrorCode::bad_input, fmt::format("{}: want a run with a checkpoint, got one without", run.string())};
+  if (step && std::find(steps.begin(), steps.end(), *step) == steps.end()) {
+    return Error{ErrorCode::bad_input, fmt::format("{}: want one of the checkpoints' steps {}, got {}", run.string(), fmt::join(steps, ", "), *step)};
+  }
+  const std::uint64_t wanted = step.value_or(steps.back());
+  auto checkpoint = record->load_checkpoint(wanted);
+  if (!checkpoint) return checkpoint.error();
+  return from_checkpoint(*checkpoint, run / record::checkpoint_path(wanted), run);
+}
 
 }  // namespace
 
@@ -44,16 +118,19 @@ Result<LoadedModel> open_model(const fs::path& path) {
   if (!kind) return kind.error();
   switch (*kind) {
     case ModelKind::folder: return open_folder(path);
-    case ModelKind::run:
-      if (fs::exists(run_paths::trained_model(path) / "config.json")) return open_folder(run_paths::trained_model(path));
-      return not_yet(path, "a run's weights");
-    case ModelKind::checkpoint: return not_yet(path, "a checkpoint's weights");
+    case ModelKind::run: return open_run(path, {});
+    case ModelKind::checkpoint: return open_checkpoint(path);
     case ModelKind::gguf: return Error{ErrorCode::unsupported, fmt::format("{}: GGUF files are not read by this build; want a Hugging Face folder or a run", path.string())};
   }
   return Error{ErrorCode::internal, "a kind of model that is none"};
 }
 
-Result<LoadedModel> open_model_at(const fs::path& run, std::uint64_t) { return not_yet(run, "a checkpoint's weights"); }
+Result<LoadedModel> open_model_at(const fs::path& run, std::uint64_t step) {
+  auto kind = model_kind(run);
+  if (!kind) return kind.error();
+  if (*kind != ModelKind::run) return Error{ErrorCode::bad_input, fmt::format("{}: want a run, which has steps, got none", run.string())};
+  return open_run(run, step);
+}
 
 Result<models::Tokenizer> open_tokenizer(const fs::path& path) {
   if (path.filename() == "tokenizer.json") return models::Tokenizer::load(path);
@@ -61,8 +138,9 @@ Result<models::Tokenizer> open_tokenizer(const fs::path& path) {
   if (!kind) return kind.error();
   if (*kind == ModelKind::folder) return models::Tokenizer::load(path);
   if (*kind == ModelKind::run) {
-    const fs::path trained = run_paths::trained_model(path);
-    return models::Tokenizer::load(fs::exists(trained / "tokenizer.json") ? trained : run_paths::input_model(path));
+    auto folder = tokenizer_folder(path);
+    if (!folder) return folder.error();
+    return models::Tokenizer::load(*folder);
   }
   return Error{ErrorCode::unsupported, fmt::format("{}: no tokenizer can be read from it by this build; want a Hugging Face folder, a run or a tokenizer.json", path.string())};
 }

@@ -14,6 +14,5 @@ Result<std::vector<scheduler::Request>> requests_of(const JobConfig&) { return u
 Result<int> replay_run(const ReplayRequest&) { return unfinished("replay"); }
 Result<int> inspect_run(const std::filesystem::path&, bool) { return unfinished("inspect"); }
 Result<int> recover_run(const std::filesystem::path&) { return unfinished("recover"); }
-Result<JobEnd> run_sft(const SftConfig&, JobContext&) { return unfinished("job = \"sft\""); }
 
 }  // namespace troupe::jobs

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "jobs/cli/commands.hpp"
-#include "jobs/cli/json_lines.hpp"
+#include "jobs/json_lines.hpp"
 #include "jobs/compute.hpp"
 #include "jobs/model_source.hpp"
 #include "models/weights.hpp"

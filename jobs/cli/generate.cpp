@@ -5,7 +5,7 @@
 
 #include "jobs/cli/commands.hpp"
 #include "jobs/cli/compute.hpp"
-#include "jobs/cli/json_lines.hpp"
+#include "jobs/json_lines.hpp"
 #include "jobs/model_source.hpp"
 #include "models/engine.hpp"
 

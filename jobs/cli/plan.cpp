@@ -1,7 +1,7 @@
 #include <memory>
 
 #include "jobs/cli/commands.hpp"
-#include "jobs/cli/json_lines.hpp"
+#include "jobs/json_lines.hpp"
 #include "jobs/job.hpp"
 
 namespace troupe::jobs::cli {

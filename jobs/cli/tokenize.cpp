@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "jobs/cli/commands.hpp"
-#include "jobs/cli/json_lines.hpp"
+#include "jobs/json_lines.hpp"
 #include "jobs/model_source.hpp"
 
 namespace troupe::jobs::cli {

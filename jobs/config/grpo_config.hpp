@@ -45,6 +45,7 @@ struct GrpoConfig {
     double clip_ratio_c = 3.0;
     std::string loss_mode = "vanilla";
     std::string loss_agg_mode = "token-mean";
+    double loss_scale_factor = 1.0;
     bool use_kl_loss = false;
     double kl_loss_coef = 0.001;
     std::string kl_loss_type = "low_var_kl";
@@ -90,7 +91,9 @@ struct GrpoConfig {
     visit(positive("actor.clip_ratio_high", "upper clip of the policy ratio: 1 + this", 1000), self.actor.clip_ratio_high);
     visit(number("actor.clip_ratio_c", "dual clip of negative advantages", 1, 1000), self.actor.clip_ratio_c);
     visit(choice("actor.policy_loss.loss_mode", "the policy's loss", {"vanilla", "gspo", "cispo", "gpg", "sapo", "geo_mean"}), self.actor.loss_mode);
-    visit(choice("actor.loss_agg_mode", "how token losses become one", {"token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-token-mean"}), self.actor.loss_agg_mode);
+    visit(choice("actor.loss_agg_mode", "how token losses become one", {"token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-token-sum-norm", "seq-mean-token-mean"}),
+          self.actor.loss_agg_mode);
+    visit(positive("actor.loss_scale_factor", "divisor of seq-mean-token-sum-norm", 1e9), self.actor.loss_scale_factor);
     visit(boolean("actor.use_kl_loss", "add the KL to the starting model to the loss"), self.actor.use_kl_loss);
     visit(number("actor.kl_loss_coef", "weight of that KL", 0, 1000), self.actor.kl_loss_coef);
     visit(choice("actor.kl_loss_type", "its estimator", {"kl", "abs", "mse", "low_var_kl"}), self.actor.kl_loss_type);

@@ -60,8 +60,8 @@ struct SftConfig {
     visit(positive("model.init.initializer_range", "deviation of the first weights", 10), self.init.initializer_range);
     visit(boolean("model.init.tied_embeddings", "one matrix for input and output"), self.init.tied_embeddings);
     visit(path("data.path", "JSONL of {\"prompt\", \"response\"} or {\"text\"}").required(), self.data.path);
-    visit(whole("data.train_batch_size", "packs a step", 1, 65536), self.data.train_batch_size);
-    visit(whole("data.max_length", "most tokens of a pack of whole examples", 2, 1 << 24), self.data.max_length);
+    visit(whole("data.train_batch_size", "examples a step", 1, 65536), self.data.train_batch_size);
+    visit(whole("data.max_length", "most tokens of an example; texts are packed into examples of this length", 2, 1 << 24), self.data.max_length);
     visit(whole("learner.micro_batch", "examples computed at once", 1, 65536).layout(), self.learner.micro_batch);
     OptimizerConfig::each_key(self.optim, kOptimKeys, visit);
     visit(positive("optim.clip_grad", "largest norm of the gradient", 1e9), self.clip_grad);

@@ -11,7 +11,7 @@ inline std::filesystem::path metrics(const std::filesystem::path& run) { return 
 inline std::filesystem::path summary(const std::filesystem::path& run) { return run / "summary.json"; }
 inline std::filesystem::path job_file(const std::filesystem::path& run) { return run / "job.toml"; }
 inline std::filesystem::path checkpoints(const std::filesystem::path& run) { return run / "checkpoints"; }
-inline std::filesystem::path lock(const std::filesystem::path& run) { return run / "lock"; }
+inline std::filesystem::path lock(const std::filesystem::path& run) { return run / "run.lock"; }
 /// The model that the run started from, when it is kept in the run.
 inline std::filesystem::path input_model(const std::filesystem::path& run) { return run / "inputs" / "model"; }
 /// Where `sft` puts its model unless told otherwise.

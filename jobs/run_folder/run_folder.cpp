@@ -18,9 +18,9 @@ Error refused(std::string detail) { return {ErrorCode::bad_input, std::move(deta
 
 // What a job makes in its folder, beside the record.
 bool is_ours(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kNames{"lock", "job.toml", "inputs", "inputs.json", "metrics.jsonl", "summary.json", "checkpoints", "model"};
+  constexpr std::array<std::string_view, 10> kNames{"record", "journals", "run.lock", "job.toml", "inputs", "inputs.json", "metrics.jsonl", "summary.json", "checkpoints", "model"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end() || name.starts_with("events.out.tfevents.") || name.ends_with(".partial") ||
-         name.starts_with("run.h5") || name.starts_with("journal");
+         name.starts_with("run.h5");
 }
 
 bool is_killed_start(const fs::path& folder) {
@@ -111,7 +111,7 @@ void RunFolder::clear_ours() {
   std::error_code code;
   std::vector<fs::path> left;
   for (const auto& entry : fs::directory_iterator(path_, code)) {
-    if (entry.path().filename() != "lock") left.push_back(entry.path());
+    if (entry.path().filename() != "run.lock") left.push_back(entry.path());
   }
   for (const fs::path& path : left) fs::remove_all(path, code);
 }

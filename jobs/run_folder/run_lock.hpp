@@ -21,7 +21,7 @@ struct LockHolder {
   static LockHolder of_this_process();
 };
 
-/// The right to write a RUN: an fcntl lock (of the open file) on RUN/lock, which holds who has it and whose modification time is a
+/// The right to write a RUN: an fcntl lock (of the open file) on RUN/run.lock, which holds who has it and whose modification time is a
 /// heartbeat. The file goes away with the lock; one that is left is that of a killed process. Any thread.
 class RunLock {
  public:

@@ -1,4 +1,4 @@
-#include "jobs/cli/json_lines.hpp"
+#include "jobs/json_lines.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "models/files.hpp"
 
-namespace troupe::jobs::cli {
+namespace troupe::jobs {
 namespace {
 
 namespace json = boost::json;
@@ -88,4 +88,4 @@ Result<void> write_result(const std::string& text, const std::filesystem::path& 
   return {};
 }
 
-}  // namespace troupe::jobs::cli
+}  // namespace troupe::jobs

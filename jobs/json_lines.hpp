@@ -12,7 +12,7 @@
 #include "actors/base/error.hpp"
 #include "models/tokenizer.hpp"
 
-namespace troupe::jobs::cli {
+namespace troupe::jobs {
 
 /// One line of a JSONL file: an object, and where it stands ("FILE:LINE").
 struct JsonLine {
@@ -36,4 +36,4 @@ std::string json_list(std::span<const float> values);
 /// Writes a command's result: into the file, aside and renamed, or to stdout when there is none.
 Result<void> write_result(const std::string& text, const std::filesystem::path& file);
 
-}  // namespace troupe::jobs::cli
+}  // namespace troupe::jobs
