@@ -12,7 +12,7 @@
 
 namespace troupe::models {
 
-Backward::Backward(Model& model) : model_(model), layers_(model.config().layers) {}
+Backward::Backward(Model& model, std::size_t logits_max) : model_(model), logits_max_(logits_max), layers_(model.config().layers) {}
 
 SegmentCuts Backward::shard_cuts(std::size_t size) const { return SegmentCuts::shard(size, model_.shard().index, model_.shard().degree); }
 
@@ -87,7 +87,7 @@ struct Backward::Pass {
     rms_norm_backward(pool, branch, branch, input, weight, inverse_rms);
   }
 
-  Result<void> through_output(float temperature, const Loss& loss, std::size_t rows_max);
+  Result<void> through_output(float temperature, const Loss& loss);
   Result<void> through_sequences(std::size_t begin, std::size_t end, float temperature, const Loss& loss, Activation& logits);
   Result<void> through_feed_forward(std::size_t index, const std::string& name);
   Result<void> through_attention(std::size_t index, const std::string& name);
@@ -95,10 +95,11 @@ struct Backward::Pass {
                          std::size_t heads);
 };
 
-/// Logits of whole sequences, as many at a time as there is room for: branch becomes the gradient of the last norm's output.
-Result<void> Backward::Pass::through_output(float temperature, const Loss& loss, std::size_t rows_max) {
+/// Logits of whole sequences, as many at a time as stay below logits_max: branch becomes the gradient of the last norm's output.
+Result<void> Backward::Pass::through_output(float temperature, const Loss& loss) {
   branch.assign(rows * hidden, 0.0F);
   Activation logits;
+  const std::size_t rows_max = self.logits_max_ / std::max<std::size_t>(1, self.model_.vocabulary().size());
   for (std::size_t begin = 0; begin < sequences.size();) {
     std::size_t end = begin + 1;
     std::size_t count = sequences[begin].length;
@@ -138,10 +139,8 @@ Result<void> Backward::Pass::through_sequences(std::size_t begin, std::size_t en
   log_probability_gradient(pool, logits, logits, scored->states, targets, slopes, model.vocabulary().begin, temperature);
   if (with_entropy) add_entropy_gradient(pool, logits, copy, scored->states, entropy_slopes, temperature);
   add(std::string(kOutputMatrix), linear_gradient_weight(pool, logits, model.vocabulary().size(), normed, hidden, local, first + begin));
-  const SegmentSource source{logits, self.shard_cuts(config.vocab_size)};
-  gathered.resize(count * source.cuts.total());
-  gather_segments(pool, gathered, std::span(&source, 1), count);
-  linear(pool, std::span(branch).subspan(from * hidden, count * hidden), gathered, count, self.output_);
+  // One linear alone needs no gathering: its segments already lie in order.
+  linear(pool, std::span(branch).subspan(from * hidden, count * hidden), logits, count, self.output_);
   return {};
 }
 
@@ -204,7 +203,7 @@ Result<void> Backward::Pass::through_attention(std::size_t index, const std::str
   return {};
 }
 
-Result<void> Backward::run(const Tape& tape, float temperature, std::uint64_t first, const Loss& loss, GradientTrees& trees, std::size_t rows_max) {
+Result<void> Backward::run(const Tape& tape, float temperature, std::uint64_t first, const Loss& loss, GradientTrees& trees) {
   TROUPE_CHECK(tape.layers.size() == layers_.size() && !norm_.empty(), "the tape is this model's, and update came before");
   Pass pass{.self = *this, .tape = tape, .first = first, .trees = trees};
   std::size_t row = 0;
@@ -212,7 +211,7 @@ Result<void> Backward::run(const Tape& tape, float temperature, std::uint64_t fi
     pass.sequences.push_back({row, span.length});
     row += span.length;
   }
-  if (Result<void> done = pass.through_output(temperature, loss, rows_max); !done) return done;
+  if (Result<void> done = pass.through_output(temperature, loss); !done) return done;
   pass.through_norm("model.norm.weight", tape.final_input, norm_, tape.final_inverse_rms);
   std::swap(pass.stream, pass.branch);
   for (std::size_t index = layers_.size(); index-- > 0;) {

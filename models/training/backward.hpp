@@ -32,16 +32,16 @@ struct SequenceRowsLoss {
 /// gradients of inputs. One thread at a time; with tensor parallelism all members make the same calls.
 class Backward {
  public:
-  /// The model must outlive it. update comes before run.
-  explicit Backward(Model& model);
+  /// The model must outlive it. update comes before run. logits_max: floats of logits held at a time (256 MiB), unless one sequence has more.
+  explicit Backward(Model& model, std::size_t logits_max = std::size_t{1} << 26U);
 
   /// New weights: the shard's parts, all of them.
   void update(const Weights& shard);
 
   /// Asks `loss` for each sequence in turn, then adds the batch's nodes to `trees`; span i has global index first + i, and the trees
-  /// end at `first`. Logits take memory of about rows_max rows, or one sequence. Errors: a collective's.
+  /// end at `first`. Errors: a collective's.
   using Loss = std::function<void(const SequenceRowsLoss&)>;
-  Result<void> run(const Tape& tape, float temperature, std::uint64_t first, const Loss& loss, GradientTrees& trees, std::size_t rows_max = 1024);
+  Result<void> run(const Tape& tape, float temperature, std::uint64_t first, const Loss& loss, GradientTrees& trees);
 
  private:
   struct Layer {
@@ -52,6 +52,7 @@ class Backward {
   SegmentCuts shard_cuts(std::size_t size) const;
 
   Model& model_;
+  std::size_t logits_max_;
   std::vector<Layer> layers_;
   PackedMatrix output_;
   std::vector<float> norm_;

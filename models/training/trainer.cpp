@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -199,6 +200,10 @@ Result<double> Trainer::State::apply(std::uint64_t sequences, GradientTrees tree
   if (!finished) return finished.error();
   const Result<double> norm = gradient_norm(*model, *finished);
   if (!norm) return norm;
+  if (!(*norm < INFINITY)) {
+    return Error{ErrorCode::bad_input, fmt::format("gradient norm: want a finite number, got {} (step {}): the weights are as before; look at the batch, or lower "
+                                                   "learning_rate", *norm, step + 1)};
+  }
   const AdamW numbers = adamw_step(settings, step + 1, *norm);
   for (auto& [name, tensor] : weights) adamw_update(pool, tensor.data, first.at(name).data, second.at(name).data, finished->at(name), numbers);
   ++step;

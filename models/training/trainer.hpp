@@ -25,8 +25,8 @@ struct TrainerState {
 /// each computes its part, and all return the same. Weights, metrics and log-probabilities are functions of the batch and its order: no
 /// bit depends on micro-batch, threads, data-parallel or tensor-parallel degree. Blocks; one thread at a time. Without members it never waits.
 ///
-/// Errors of input are found before anything is computed or sent, alike on every member; after a collective's error the gang is lost,
-/// and the weights are those before the step.
+/// Errors of input are found before anything is computed or sent, alike on every member; a gradient that is not finite is bad_input too.
+/// After a collective's error the gang is lost. After any error the weights are those before the step.
 class Trainer {
  public:
   /// `whole` becomes float32. tensor: the group of this model's shards; data: the group of equal shards; null for one. Pool and groups

@@ -8,6 +8,8 @@
 #include "models/naive_model.hpp"
 #include "models/rl/aggregation.hpp"
 #include "models/rl/kl.hpp"
+#include "models/training/backward.hpp"
+#include "models/training/finished_gradients.hpp"
 #include "models/training/gang.hpp"
 
 namespace troupe::models {
@@ -199,6 +201,28 @@ TEST_P(Derivatives, OfPolicyLossesWithEntropyAndKl) {
     EXPECT_NEAR(together, loss(weights), 1e-4) << mode;
     SCOPED_TRACE(mode);
     expect_derivatives(fresh->state().value().first_moments, weights, loss);
+  }
+}
+
+// Logits are held for some sequences at a time: how many changes no bit.
+TEST_P(Derivatives, DoNotDependOnHowManyLogitsAreHeld) {
+  const auto model = Model::create(config, weights, pool).value();
+  Batch batch;
+  for (std::uint32_t i = 0; i < sequences.size(); ++i) batch.add({i, 0, static_cast<std::uint32_t>(sequences[i].size())}, sequences[i]);
+  Tape tape;
+  Activation unused;
+  ASSERT_TRUE(model->forward(batch, nullptr, {}, unused, &tape));
+  const auto gradients = [&](std::size_t logits_max) {
+    Backward backward(*model, logits_max);
+    backward.update(weights);
+    GradientTrees trees;
+    const auto loss = [](const SequenceRowsLoss& rows) { std::ranges::fill(rows.slopes, -0.1F * static_cast<float>(rows.span + 1)); };
+    backward.run(tape, 1.0F, 0, loss, trees).value();
+    return finish_gradients(*model, nullptr, sequences.size(), std::move(trees)).value();
+  };
+  const Gradients together = gradients(1U << 20U);
+  for (const std::size_t logits_max : {1U, 80U * 37U}) {
+    for (const auto& [name, gradient] : gradients(logits_max)) EXPECT_TRUE(same_bits(gradient, together.at(name))) << name;
   }
 }
 

@@ -151,6 +151,16 @@ TEST_F(SmallTrainer, RefusesBadBatchesBeforeAnythingChanges) {
   EXPECT_TRUE(same_weights(trainer->weights().value(), before));
 }
 
+TEST_F(SmallTrainer, RefusesAStepWhoseGradientIsNotFinite) {
+  const Weights before = trainer->weights().value();
+  const PolicySequence endless{.tokens = {1, 2, 3}, .prompt_length = 1, .advantage = INFINITY};
+  const auto result = trainer->train_policy(std::vector{endless}, {}, 1);
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().detail, HasSubstr("finite"));
+  EXPECT_EQ(trainer->steps_done(), 0U);
+  EXPECT_TRUE(same_weights(trainer->weights().value(), before));
+}
+
 TEST_F(SmallTrainer, RefusesBadPolicyBatches) {
   const PolicySequence good{.tokens = {1, 2, 3}, .prompt_length = 1, .advantage = 1};
   const auto refusal = [&](const PolicySequence& sequence, const PolicySettings& settings) {
