@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "actors/record/value_file.hpp"
 
 namespace troupe::record {
@@ -44,6 +46,44 @@ Result<void> write_manifest(const std::filesystem::path& folder, const Manifest&
     }
   }
   return save_value_file(folder / "run.h5", manifest, options);
+}
+
+void count_events(Manifest& manifest, const JournalTables& tables) {
+  std::map<std::string, ActorEntry> actors;
+  for (ActorEntry& entry : manifest.actors) actors.emplace(entry.name, std::move(entry));
+  std::map<std::string, MessageEntry> messages;
+  for (MessageEntry& entry : manifest.messages) messages.emplace(entry.type, std::move(entry));
+  for (std::size_t i = 1; i < tables.actors.id.size(); ++i) {
+    if (tables.actors.name[i].empty()) continue;
+    ActorEntry& entry = actors[tables.actors.name[i]];
+    entry.name = tables.actors.name[i];
+    entry.class_name = tables.actors.class_name[i];
+    entry.id = tables.actors.id[i];
+    entry.rank = tables.actors.rank[i];
+  }
+  const DeliveryTable& deliveries = tables.deliveries;
+  for (std::size_t i = 0; i < deliveries.actor.size(); ++i) {
+    if (const auto actor = actors.find(tables.actors.name[deliveries.actor[i]]); actor != actors.end()) ++actor->second.deliveries;
+    MessageEntry& entry = messages[tables.names.text[deliveries.type[i]]];
+    entry.type = tables.names.text[deliveries.type[i]];
+    ++entry.count;
+    entry.bytes += deliveries.bytes[i];
+  }
+  manifest.actors.clear();
+  for (auto& [name, entry] : actors) manifest.actors.push_back(std::move(entry));
+  manifest.messages.clear();
+  for (auto& [type, entry] : messages) manifest.messages.push_back(std::move(entry));
+  manifest.journal_bytes += tables.journal_bytes;
+}
+
+ExitEntry exit_of(const JournalTables& tables, std::uint32_t rank) {
+  ExitEntry exit;
+  exit.rank = rank;
+  exit.said = tables.ended;
+  exit.code = tables.end_code;
+  exit.reason = tables.ended ? tables.end_reason : "killed: its journal says no end";
+  exit.cut_bytes = tables.cut_bytes;
+  return exit;
 }
 
 std::string journal_path(std::uint32_t attempt, std::uint32_t rank) { return fmt::format("journals/{:04}-{:04}.journal", attempt, rank); }

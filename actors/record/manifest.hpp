@@ -9,6 +9,7 @@
 
 #include "actors/base/error.hpp"
 #include "actors/base/fields.hpp"
+#include "actors/record/journal_tables.hpp"
 
 // What run.h5 holds: a value tree of these, by these names. Paths are relative to the run's folder.
 namespace troupe::record {
@@ -59,7 +60,8 @@ struct FileEntry {
 struct ActorEntry {
   std::string name, class_name;
   std::uint64_t id = 0, deliveries = 0;
-  TROUPE_FIELDS(name, class_name, id, deliveries)
+  std::uint32_t rank = 0;  ///< where it was spawned last
+  TROUPE_FIELDS(name, class_name, id, deliveries, rank)
 };
 
 struct MessageEntry {
@@ -90,6 +92,11 @@ struct Manifest {
 Result<Manifest> read_manifest(const std::filesystem::path& folder);
 /// With an external link events/ATTEMPT-RANK to every sealed file.
 Result<void> write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
+
+/// Adds what a journal says to the manifest's actors, messages and bytes.
+void count_events(Manifest& manifest, const JournalTables& tables);
+/// How a process ended, by its journal.
+ExitEntry exit_of(const JournalTables& tables, std::uint32_t rank);
 
 /// journals/0001-0002.journal, record/0001-0002.h5, checkpoints/step-000012.h5
 std::string journal_path(std::uint32_t attempt, std::uint32_t rank);

@@ -164,33 +164,6 @@ Result<void> RunRecord::keep(std::uint32_t count) {
   return {};
 }
 
-void RunRecord::count(const JournalTables& tables) {
-  std::map<std::string, ActorEntry> actors;
-  for (ActorEntry& entry : manifest_.actors) actors.emplace(entry.name, std::move(entry));
-  std::map<std::string, MessageEntry> messages;
-  for (MessageEntry& entry : manifest_.messages) messages.emplace(entry.type, std::move(entry));
-  for (std::size_t i = 1; i < tables.actors.id.size(); ++i) {
-    if (tables.actors.name[i].empty()) continue;
-    ActorEntry& entry = actors[tables.actors.name[i]];
-    entry.name = tables.actors.name[i];
-    entry.class_name = tables.actors.class_name[i];
-    entry.id = tables.actors.id[i];
-  }
-  const DeliveryTable& deliveries = tables.deliveries;
-  for (std::size_t i = 0; i < deliveries.actor.size(); ++i) {
-    if (const auto actor = actors.find(tables.actors.name[deliveries.actor[i]]); actor != actors.end()) ++actor->second.deliveries;
-    MessageEntry& entry = messages[tables.names.text[deliveries.type[i]]];
-    entry.type = tables.names.text[deliveries.type[i]];
-    ++entry.count;
-    entry.bytes += deliveries.bytes[i];
-  }
-  manifest_.actors.clear();
-  for (auto& [name, entry] : actors) manifest_.actors.push_back(std::move(entry));
-  manifest_.messages.clear();
-  for (auto& [type, entry] : messages) manifest_.messages.push_back(std::move(entry));
-  manifest_.journal_bytes += tables.journal_bytes;
-}
-
 // run.h5 names the sealed files before the journals go, so that at every moment one of the two is the record.
 Result<std::uint32_t> RunRecord::seal_attempt(AttemptEntry& attempt) {
   std::vector<std::string> journals;
@@ -205,11 +178,8 @@ Result<std::uint32_t> RunRecord::seal_attempt(AttemptEntry& attempt) {
     const std::string sealed = sealed_path(attempt.number, rank);
     if (Result<void> wrote = save_value_file(folder_ / sealed, *tables, {.compress = true, .links = {}}); !wrote) return std::move(wrote).error();
     if (Result<void> listed = list_file(sealed); !listed) return std::move(listed).error();
-    count(*tables);
-    exit.said = tables->ended;
-    exit.code = tables->end_code;
-    exit.reason = tables->ended ? tables->end_reason : "killed: its journal says no end";
-    exit.cut_bytes = tables->cut_bytes;
+    count_events(manifest_, *tables);
+    exit = exit_of(*tables, rank);
     if (!tables->steps.step.empty()) attempt.last_step = std::max(attempt.last_step, tables->steps.step.back());
     journals.push_back(journal);
   }

@@ -59,7 +59,6 @@ class RunRecord {
   Result<std::uint32_t> seal_attempt(AttemptEntry& attempt);
   Result<void> list_file(const std::string& relative_path);
   void unlist_file(std::string_view relative_path);
-  void count(const JournalTables& tables);
   Result<void> clear_leftovers();
 
   std::filesystem::path folder_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -205,6 +206,34 @@ TEST(Journal, TakesAtMost40BytesForASmallDelivery) {
   const std::uint64_t before = journal->cost().bytes;
   for (std::uint64_t i = 1; i <= 1000; ++i) (void)scene.deliver("a", "b", Ping{.round = i, .note = "some text"});
   EXPECT_LE(journal->cost().bytes - before, 40'000U);
+}
+
+// The hexadecimal bytes of journal.md's example: two digits each, in lines that begin with four spaces.
+std::string worked_example() {
+  std::string bytes;
+  std::istringstream lines(read_text(TROUPE_SOURCE_DIR "/actors/record/journal.md"));
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    inside = inside || line.starts_with("## Worked example");
+    if (!inside || !line.starts_with("    ")) continue;
+    std::istringstream words(line.substr(0, line.starts_with("                 ") ? 0 : 200));
+    for (std::string word; words >> word && word.size() == 2 && word.find_first_not_of("0123456789abcdef") == std::string::npos;) {
+      bytes += static_cast<char>(std::stoi(word, nullptr, 16));
+    }
+  }
+  return bytes;
+}
+
+TEST(Journal, HasTheBytesOfTheWorkedExample) {
+  Scratch scratch;
+  auto journal = *Journal::create(scratch.path() / "j", {.format = kJournalFormat, .attempt = 1, .rank = 0, .run_id = "r"});
+  Recorder recorder(*journal);
+  Scene scene(recorder);
+  scene.spawn("a");
+  ASSERT_TRUE(scene.deliver("a", "b", Ping{.round = 1, .note = ""}));
+  recorder.mark_step(1);
+  ASSERT_TRUE(journal->close({ErrorCode::ok, "done"}));
+  EXPECT_EQ(read_text(scratch.path() / "j"), worked_example());
 }
 
 }  // namespace

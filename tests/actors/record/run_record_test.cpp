@@ -146,6 +146,18 @@ TEST(RunRecord, FindsEveryFlippedByteOfAKilledRunsJournals) {
   }
 }
 
+TEST(RunRecord, ReportsAFullDiskAndKeepsWhatWasThere) {
+  Scratch scratch;
+  RunRecord record = *RunRecord::create(scratch.path(), info());
+  ASSERT_TRUE(record.add_checkpoint(0, to_value(1), "d"));
+  const std::vector<double> large(10'000);
+  const Result<void> added = with_files_of_at_most(50'000, [&] { return record.add_checkpoint(1, to_value(large), "d"); });
+  ASSERT_FALSE(added);
+  EXPECT_EQ(added.error().code, ErrorCode::io);
+  EXPECT_EQ(record.checkpoints().size(), 1U);
+  EXPECT_TRUE(verify(scratch.path())->unknown.empty());
+}
+
 TEST(RunRecord, OpensInH5pyWithTheEventsOfEveryRank) {
   if (!has_h5py()) GTEST_SKIP() << "/usr/bin/python3 has no h5py (package python3-h5py)";
   Scratch scratch;
