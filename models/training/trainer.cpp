@@ -280,8 +280,9 @@ Result<Lists> Trainer::State::score(std::uint64_t sequences, const std::function
   const Range mine = range_of(sequences, data);
   std::vector<std::vector<TokenId>> part;
   for (std::uint64_t i = mine.begin; i < mine.end; ++i) part.push_back(tokens_of(order[i]));
-  constexpr std::uint32_t kRowsMax = 4096;
-  Engine engine(*model, {.batch_max = micro_batch, .rows_max = kRowsMax});
+  // As many rows at a time as have 256 MiB of logits.
+  const auto rows_max = static_cast<std::uint32_t>(std::clamp<std::uint64_t>((std::uint64_t{1} << 26U) / std::max<std::uint64_t>(1, model->vocabulary().size()), 64, 4096));
+  Engine engine(*model, {.batch_max = micro_batch, .rows_max = rows_max});
   const Result<Lists> scored = engine.score(part, temperature);
   if (!scored) return scored.error();
   std::vector<float> flat;
