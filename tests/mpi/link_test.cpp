@@ -1,32 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <condition_variable>
-#include <map>
-#include <mutex>
-
+#include "mpi/joined_world.hpp"
 #include "mpi/world.hpp"
-#include "transport/link_world.hpp"
-#include "transport/world.hpp"
+#include "transport/collectives/fabric.hpp"
 
 namespace troupe::testing {
 namespace {
-
-std::unique_ptr<transport::World> joined;
-KeepingSink sink;
-
-class JoinedWorld : public ::testing::Environment {
-  void SetUp() override {
-    auto world = transport::World::join();
-    ASSERT_TRUE(world) << world.error().detail;
-    joined = std::move(*world);
-    joined->link()->start(sink);
-  }
-  void TearDown() override { EXPECT_TRUE(joined->leave()); }
-};
-const auto* const environment = ::testing::AddGlobalTestEnvironment(new JoinedWorld);
-
-Rank own() { return joined->rank(); }
-void barrier() { ASSERT_TRUE(joined->all_gather({})); }
 
 TEST(World, KnowsItsRanksAndHosts) {
   EXPECT_EQ(joined->size(), static_cast<std::uint32_t>(world()->size()));
@@ -58,6 +37,34 @@ TEST(Link, DeliversInOrderBetweenAllPairs) {
   barrier();
   sink.forget();
   barrier();
+}
+
+TEST(Link, EchoesWhatItsPeersSend) {
+  // Even ranks ask the next one, which answers from its sink.
+  const Rank partner{index(own()) ^ 1U};
+  const bool has_partner = index(partner) < joined->size();
+  const bool asks = index(own()) % 2 == 0;
+  if (has_partner && !asks) sink.answer_through = joined->link();
+  barrier();
+  if (has_partner && asks) {
+    for (std::uint64_t i = 1; i <= 100; ++i) {
+      ASSERT_TRUE(joined->link()->send(partner, numbered(i, 64)));
+      ASSERT_TRUE(sink.wait_for(partner, i));
+    }
+  }
+  barrier();
+  sink.answer_through = nullptr;
+  sink.forget();
+}
+
+TEST(Link, GoesBesideTheCollectives) {
+  collectives::GroupSpec group;
+  group.id = 77;
+  group.name = "beside the link";
+  for (std::uint32_t i = 0; i < joined->size(); ++i) group.ranks.push_back(Rank{i});
+  auto communicator = collectives::Fabric::process().open(group, index(own()));
+  ASSERT_TRUE(communicator) << communicator.error().detail;
+  ASSERT_TRUE((*communicator)->barrier());
 }
 
 TEST(Link, LosesNobody) { EXPECT_EQ(sink.lost_count(), 0U); }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -48,8 +49,8 @@ inline bool equal(const WireEnvelope& a, const WireEnvelope& b) {
 class KeepingSink : public LinkSink {
  public:
   void on_envelope(Rank from, WireEnvelope envelope) override {
-    if (answer_through != nullptr) {
-      if (!answer_through->send(from, std::move(envelope))) ADD_FAILURE() << "an echo was refused";
+    if (Link* link = answer_through) {
+      if (!link->send(from, std::move(envelope))) ADD_FAILURE() << "an echo was refused";
       return;
     }
     const std::lock_guard lock(mutex_);
@@ -91,12 +92,18 @@ class KeepingSink : public LinkSink {
     return count;
   }
 
+  WireEnvelope take(Rank from) {
+    const std::lock_guard lock(mutex_);
+    WireEnvelope first = std::move(received_[from].front());
+    received_[from].erase(received_[from].begin());
+    return first;
+  }
   void forget() {
     const std::lock_guard lock(mutex_);
     received_.clear();
   }
 
-  Link* answer_through = nullptr;  ///< an echo instead
+  std::atomic<Link*> answer_through = nullptr;  ///< an echo instead
 
  private:
   template <class Condition>
