@@ -186,7 +186,9 @@ int Launch::verdict() const {
     if (worst == 0) worst = code;
   }
   if (codes.contains(0) && codes.at(0) != 0) worst = codes.at(0);
-  if (codes.size() == ranks_ || worst != 0) return worst;
+  // When a rank dies, mpirun stops the others: their 143 is no stop of the job.
+  const bool is_stop = worst > 128;
+  if (codes.size() == ranks_ || (worst != 0 && !is_stop)) return worst;
   if (stop_ == SIGINT) return 130;
   for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
     if (codes.contains(rank)) continue;

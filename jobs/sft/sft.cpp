@@ -82,6 +82,7 @@ class SftRun {
 
  private:
   Result<void> restore();
+  Result<void> keep_tokenizer();
   Result<Metrics> step(std::uint64_t number);
   Result<void> save(std::uint64_t number);
   bool is_checkpoint_due(std::uint64_t number) const { return config_.common.checkpoint_every != 0 && number % config_.common.checkpoint_every == 0; }
@@ -109,6 +110,15 @@ Result<void> SftRun::restore() {
   if (auto done = trainer_->restore(checkpoint.trainer); !done) return done;
   context_.progress.note(fmt::format("goes on from step {}", start));
   return {};
+}
+
+// Also where the model goes elsewhere, so that a run's checkpoints can be generated from.
+Result<void> SftRun::keep_tokenizer() {
+  const auto folder = run_paths::trained_model(context_.run);
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  if (code) return Error{ErrorCode::io, fmt::format("{}: could not be made: {}", folder.string(), code.message())};
+  return model_.tokenizer->save(folder);
 }
 
 Result<Metrics> SftRun::step(std::uint64_t number) {
@@ -141,6 +151,7 @@ Result<void> SftRun::save(std::uint64_t number) {
 
 Result<JobEnd> SftRun::run() {
   if (auto done = restore(); !done) return done.error();
+  if (auto done = keep_tokenizer(); !done) return done.error();
   auto metrics_file = MetricsFile::open(run_paths::metrics(context_.run), trainer_->steps_done());
   if (!metrics_file) return metrics_file.error();
   auto events = EventFile::create(context_.run, trainer_->steps_done() + 1);
