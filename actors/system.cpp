@@ -28,7 +28,7 @@ thread_local LookupCache lookup_cache;
 
 const bool kRegistered = (message_type<StopActor>(), message_type<RestartActor>(), message_type<ChildFailed>(), message_type<MonitorActor>(),
                           message_type<LinkActor>(), message_type<PeerLost>(), message_type<SpawnActor>(), message_type<Pressure>(),
-                          message_type<Undeliverable>(), message_type<ActorRef>(), true);
+                          message_type<Undeliverable>(), message_type<ActorRef>(), message_type<SyncRank>(), message_type<ShutDown>(), true);
 
 }  // namespace
 
@@ -93,7 +93,7 @@ Result<void> System::send_outside(ActorRef to, EnvelopePtr envelope, EnvelopeKin
   envelope->correlation = envelope->origin.sequence;
   if (done) {
     const std::lock_guard lock(mutex_);
-    outside_asks_[envelope->correlation] = std::move(done);
+    outside_asks_[envelope->correlation] = {receiver.rank, std::move(done)};
   }
   route(receiver, std::move(envelope), nullptr);
   return {};
@@ -170,20 +170,20 @@ void System::bounce(const Envelope& envelope, const Error& reason) {
 }
 
 void System::deliver_outside(EnvelopePtr envelope) {
-  if (envelope->kind == EnvelopeKind::system || envelope->kind == EnvelopeKind::ask) return handle_own(rank_, *envelope);
+  if (envelope->kind == EnvelopeKind::system || envelope->kind == EnvelopeKind::ask) return handle_own(*envelope);
   OutsideReply done;
   {
     const std::lock_guard lock(mutex_);
     const auto at = outside_asks_.find(envelope->correlation);
     if (at == outside_asks_.end()) return;
-    done = std::move(at->second);
+    done = std::move(at->second.done);
     outside_asks_.erase(at);
   }
   done(std::move(envelope));
 }
 
 // Messages to the system itself.
-void System::handle_own(Rank from, Envelope& envelope) {
+void System::handle_own(Envelope& envelope) {
   if (envelope.type == &message_type<SpawnActor>()) {
     SpawnActor& wanted = envelope.as<SpawnActor>();
     const ActorClass* actor_class = find_actor_class(wanted.actor_class);
@@ -205,8 +205,36 @@ void System::handle_own(Rank from, Envelope& envelope) {
       any_pressed_.store(!pressed_.empty());
     }
     if (!pressure.high) relieve(pressure.actor);
+  } else if (envelope.type == &message_type<SyncRank>()) {
+    Result<void> synced = options_.on_sync ? options_.on_sync(envelope.as<SyncRank>().mark) : Result<void>{};
+    EnvelopePtr answer = synced ? make_envelope<Done>() : make_envelope<Error>(synced.error());
+    answer->kind = synced ? EnvelopeKind::reply : EnvelopeKind::error_reply;
+    answer->correlation = envelope.correlation;
+    answer->sender = {kOutside, rank_};
+    route(envelope.sender, std::move(answer), nullptr);
+  } else if (envelope.type == &message_type<ShutDown>() && options_.on_shut_down) {
+    options_.on_shut_down(envelope.as<ShutDown>().reason);
   }
-  (void)from;
+}
+
+Result<void> System::sync_others(std::uint64_t mark) {
+  if (options_.link == nullptr) return {};
+  std::vector<std::future<Result<Done>>> answers;
+  for (std::uint32_t rank = 0; rank < options_.link->size(); ++rank) {
+    if (Rank{rank} != rank_) answers.push_back(ask<SyncRank>({kOutside, Rank{rank}}, mark));
+  }
+  Result<void> result;
+  for (std::future<Result<Done>>& answer : answers) {
+    if (const Result<Done> done = answer.get(); !done) result = done.error();
+  }
+  return result;
+}
+
+void System::shut_down_others(const Error& reason) {
+  if (options_.link == nullptr) return;
+  for (std::uint32_t rank = 0; rank < options_.link->size(); ++rank) {
+    if (Rank{rank} != rank_) (void)tell<ShutDown>({kOutside, Rank{rank}}, reason);
+  }
 }
 
 void System::on_envelope(Rank from, WireEnvelope wire) {
@@ -259,7 +287,25 @@ void System::on_peer_lost(Rank peer, const Error& reason) {
     cell.push(std::move(lost));
   });
   on_relief(peer);
+  fail_outside_asks(peer, reason);
   if (options_.on_peer_lost) options_.on_peer_lost(peer, reason);
+}
+
+void System::fail_outside_asks(Rank peer, const Error& reason) {
+  std::vector<OutsideReply> failed;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(outside_asks_, [&](auto& entry) {
+      if (entry.second.to != peer) return false;
+      failed.push_back(std::move(entry.second.done));
+      return true;
+    });
+  }
+  for (const OutsideReply& done : failed) {
+    EnvelopePtr answer = make_envelope<Error>(reason);
+    answer->kind = EnvelopeKind::error_reply;
+    done(std::move(answer));
+  }
 }
 
 void System::for_each_cell(const std::function<void(Cell&)>& call) {

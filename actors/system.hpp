@@ -30,6 +30,8 @@ struct SystemOptions {
   std::function<void(const Error&)> on_fatal;    ///< what the system cannot go on after: a lost peer is not, a divergence is. Called once
   std::function<void(std::string_view name, const Error&)> on_failure;  ///< an actor without a supervisor failed and stopped
   std::function<void(Rank, const Error&)> on_peer_lost;
+  std::function<Result<void>(std::uint64_t mark)> on_sync;   ///< a rank asked this one to make what it has recorded safe
+  std::function<void(const Error&)> on_shut_down;            ///< a rank said that the job is over
 };
 
 /// The actors of one process. Thread-safe. Actors stop when it is destroyed.
@@ -72,6 +74,12 @@ class System final : private LinkSink {
   /// An outside message of a record, with its origin as it was.
   void inject(ActorRef to, EnvelopePtr envelope, EnvelopeKind kind, Origin origin);
 
+  /// SystemOptions::on_sync on the other ranks, all at once; returns when all have answered. Not from an actor that a rank needs for it.
+  /// Errors: the first of theirs; peer_lost.
+  Result<void> sync_others(std::uint64_t mark);
+  /// Tells the other ranks that the job is over.
+  void shut_down_others(const Error& reason);
+
   ActorRef ref(std::string_view name) const { return resolve(ActorRef{actor_id(name), kRankUnknown}); }
   std::uint64_t delivered() const;  ///< user deliveries of all actors of this rank
 
@@ -107,7 +115,8 @@ class System final : private LinkSink {
   void route_system(ActorRef to, EnvelopePtr envelope);
   void bounce(const Envelope& envelope, const Error& reason);
   void deliver_outside(EnvelopePtr envelope);
-  void handle_own(Rank from, Envelope& envelope);
+  void handle_own(Envelope& envelope);
+  void fail_outside_asks(Rank peer, const Error& reason);
   ActorRef resolve(ActorRef ref) const;
   Cell* find(ActorId id) const;
   bool pause_for(ActorRef receiver, Cell* sender, std::uint64_t generation);
@@ -127,7 +136,11 @@ class System final : private LinkSink {
   const std::uint64_t instance_;                              ///< keys the threads' lookup caches
 
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, OutsideReply> outside_asks_;        ///< guarded by mutex_, as the rest
+  struct OutsideAsk {
+    Rank to;
+    OutsideReply done;
+  };
+  std::map<std::uint64_t, OutsideAsk> outside_asks_;          ///< guarded by mutex_, as the rest
   struct Paused {
     ActorRef receiver;
     Cell* sender;

@@ -51,6 +51,17 @@ struct Pressure {
   TROUPE_FIELDS(actor, high)
 };
 
+/// To a system, asked from outside: SystemOptions::on_sync. The reply says that it is done.
+struct SyncRank {
+  std::uint64_t mark = 0;
+  TROUPE_FIELDS(mark)
+};
+/// To a system: SystemOptions::on_shut_down.
+struct ShutDown {
+  Error reason;
+  TROUPE_FIELDS(reason)
+};
+
 /// To a sender whose class handles it: what it told did not arrive.
 struct Undeliverable {
   ActorRef to;

@@ -62,8 +62,9 @@ Task<> Director::step(Context& context, const Step& message) {
       result = accuracy.error();
     }
   }
+  // Reported before the checkpoint: a run that is killed between the two goes on from the one before, and reports the step again.
+  if (result && environment().report) environment().report(message.number, metrics_);
   if (result) {
-    state_.step = message.number;
     const std::uint32_t every = config.common.checkpoint_every;
     const bool is_due = is_last || (every > 0 && message.number % every == 0);
     if (is_due) {
@@ -71,7 +72,6 @@ Task<> Director::step(Context& context, const Step& message) {
       phase_ended("save_checkpoint");
     }
   }
-  if (result && environment().report) environment().report(message.number, metrics_);
   const std::uint64_t next = message.number + 1;
   if (!result || is_last) finish(result, result.has_value());
   else context.tell<Step>(context.self(), next);
