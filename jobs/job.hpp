@@ -12,7 +12,7 @@
 #include "jobs/run_folder/run_folder.hpp"
 #include "jobs/run_folder/summary_file.hpp"
 #include "scheduler/plan.hpp"
-#include "transport/mpi/mpi_world.hpp"
+#include "transport/world.hpp"
 
 namespace troupe::jobs {
 
@@ -23,12 +23,12 @@ class StopSignals;
 struct JobContext {
   std::filesystem::path run;                   ///< the RUN folder, opened and locked by rank 0
   RunState state = RunState::fresh;            ///< fresh or resumed, on every rank
-  std::shared_ptr<transport::MpiWorld> world;  ///< null: one rank, without MPI
+  transport::World& world;
   Progress& progress;                          ///< to be told of each step; silent on ranks other than 0
   StopSignals& stop;                           ///< SIGINT, SIGTERM, SIGUSR1
 
-  std::uint32_t ranks() const { return world == nullptr ? 1 : static_cast<std::uint32_t>(world->size()); }
-  bool is_rank_zero() const { return world == nullptr || world->rank() == 0; }
+  std::uint32_t ranks() const { return world.size(); }
+  bool is_rank_zero() const { return world.rank() == Rank{0}; }
 };
 
 /// How a job ended, on every rank. summary: on rank 0 of a job that is done; its job, state, seed, ranks and wall_s are filled in by the caller.
@@ -43,7 +43,7 @@ Result<JobEnd> run_sft(const SftConfig& config, JobContext& context);
 Result<JobEnd> run_grpo(const GrpoConfig& config, JobContext& context);
 
 /// Opens the folder on rank 0, runs the job, writes summary.json. A finished run gives 0 and changes nothing. Errors as above.
-Result<int> run_job(const JobConfig& config, const std::filesystem::path& run, std::shared_ptr<transport::MpiWorld> world, Progress& progress, StopSignals& stop);
+Result<int> run_job(const JobConfig& config, const std::filesystem::path& run, transport::World& world, Progress& progress, StopSignals& stop);
 
 /// What can be refused before a run folder is made: files that are not there, a model that does not fit the split.
 Result<void> check_job(const JobConfig& config);
@@ -53,7 +53,7 @@ Result<std::vector<scheduler::Request>> requests_of(const JobConfig& config);
 
 struct ReplayRequest {
   std::filesystem::path run;
-  std::shared_ptr<transport::MpiWorld> world;  ///< null: one rank
+  transport::World& world;
   bool json = false;
 };
 /// 0 when all is equal, 1 at a divergence. Prints its findings on rank 0. Errors (2): the run cannot be read.

@@ -31,9 +31,9 @@ Result<int> run_as_rank(const JobConfig& config, const fs::path& run) {
   auto world = join_world();
   if (!world) return world.error();
   Progress progress = Progress::for_this_rank();
-  auto code = run_job(config, run, *world, progress, stop);
+  auto code = run_job(config, run, **world, progress, stop);
   progress.finish();
-  return end_rank(*world, std::move(code));
+  return end_rank(**world, std::move(code));
 }
 
 Result<int> launch_ranks(const RunOptions& options, const JobConfig& config, const fs::path& run) {

@@ -8,8 +8,6 @@
 namespace troupe::jobs {
 namespace {
 
-constexpr int kShareDeadlineS = 60;
-
 /// What rank 0 found, as the others hear it: a state, or an error's code and detail.
 struct Opening {
   RunState state = RunState::fresh;
@@ -23,9 +21,8 @@ Bytes encode_opening(const Opening& opening) {
   return {bytes.begin(), bytes.end()};
 }
 
-Result<Opening> share(const Opening& mine, transport::MpiWorld* world) {
-  if (world == nullptr) return mine;
-  auto all = world->all_gather(world->rank() == 0 ? encode_opening(mine) : Bytes{}, kShareDeadlineS);
+Result<Opening> share(const Opening& mine, transport::World& world) {
+  auto all = world.all_gather(world.rank() == Rank{0} ? encode_opening(mine) : Bytes{});
   if (!all) return all.error();
   const Bytes& told = all->front();
   if (told.size() < 2) return Error{ErrorCode::internal, "rank 0 said nothing about the run's folder"};
@@ -48,7 +45,7 @@ bool is_refusal(const Error& error) {
 
 }  // namespace
 
-Result<int> run_job(const JobConfig& given, const std::filesystem::path& run, std::shared_ptr<transport::MpiWorld> world, Progress& progress, StopSignals& stop) {
+Result<int> run_job(const JobConfig& given, const std::filesystem::path& run, transport::World& world, Progress& progress, StopSignals& stop) {
   const double began_s = monotonic_seconds();
   JobContext context{.run = run, .state = RunState::fresh, .world = world, .progress = progress, .stop = stop};
   std::optional<RunFolder> folder;
@@ -63,7 +60,7 @@ Result<int> run_job(const JobConfig& given, const std::filesystem::path& run, st
       opening.error = opened.error();
     }
   }
-  auto shared = share(opening, world.get());
+  auto shared = share(opening, world);
   if (!shared) return shared.error();
   if (shared->error) return *shared->error;
   if (shared->state == RunState::finished) return 0;

@@ -9,8 +9,6 @@ Error unfinished(const char* what) { return {ErrorCode::unsupported, std::string
 
 }  // namespace
 
-Result<JobEnd> run_grpo(const GrpoConfig&, JobContext&) { return unfinished("job = \"grpo\""); }
-Result<std::vector<scheduler::Request>> requests_of(const JobConfig&) { return unfinished("plan"); }
 Result<int> replay_run(const ReplayRequest&) { return unfinished("replay"); }
 Result<int> inspect_run(const std::filesystem::path&, bool) { return unfinished("inspect"); }
 Result<int> recover_run(const std::filesystem::path&) { return unfinished("recover"); }

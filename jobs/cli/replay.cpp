@@ -26,8 +26,8 @@ Result<int> replay(const Options& options) {
   }
   auto world = join_world();
   if (!world) return world.error();
-  auto code_of_replay = replay_run({.run = options.run, .world = *world, .json = options.json});
-  return end_rank(*world, std::move(code_of_replay));
+  auto code_of_replay = replay_run({.run = options.run, .world = **world, .json = options.json});
+  return end_rank(**world, std::move(code_of_replay));
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 
 #include "jobs/exit_code.hpp"
 #include "jobs/launch/launch_folder.hpp"
-#include "transport/mpi/launch.hpp"
 
 namespace troupe::jobs {
 
@@ -24,18 +23,13 @@ void report_to_launcher() {
   folder->write_process(rank_from_environment(), getpid());
 }
 
-Result<std::shared_ptr<transport::MpiWorld>> join_world() {
-  auto launched = transport::launched_with_mpi();
-  if (!launched) return launched.error();
-  if (!*launched) return std::shared_ptr<transport::MpiWorld>();
-  return transport::MpiWorld::enter();
-}
+Result<std::unique_ptr<transport::World>> join_world() { return transport::World::join(); }
 
-int end_rank(std::shared_ptr<transport::MpiWorld> world, Result<int> code) {
+int end_rank(transport::World& world, Result<int> code) {
   const int ended = code ? *code : print_error(code.error());
   const auto folder = LaunchFolder::of_this_process();
   if (folder) folder->write_exit_code(rank_from_environment(), ended);
-  const bool left = world == nullptr || world->leave();
+  const bool left = world.leave();
   std::fflush(nullptr);
   if (!left) _exit(ended);
   // The launcher has the code; mpirun would print a page about any other than 0.

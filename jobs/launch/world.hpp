@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "actors/base/error.hpp"
-#include "transport/mpi/mpi_world.hpp"
+#include "transport/world.hpp"
 
 namespace troupe::jobs {
 
@@ -13,11 +13,11 @@ bool is_rank_zero();
 /// A rank that a launcher started: ties its life to mpirun's and tells the launcher where to send signals. Call it once the process takes them.
 void report_to_launcher();
 
-/// The world that this process was started in; null when it is the only one. Errors: unsupported, with advice, in a Slurm step of
+/// The world that this process was started in. Errors: unsupported, with advice, in a Slurm step of
 /// several tasks without PMIx; internal.
-Result<std::shared_ptr<transport::MpiWorld>> join_world();
+Result<std::unique_ptr<transport::World>> join_world();
 
 /// Ends this rank: tells the launcher the exit code and leaves MPI. An error becomes its exit code, printed on rank 0. Gives what main returns.
-int end_rank(std::shared_ptr<transport::MpiWorld> world, Result<int> code);
+int end_rank(transport::World& world, Result<int> code);
 
 }  // namespace troupe::jobs
