@@ -170,7 +170,8 @@ void System::bounce(const Envelope& envelope, const Error& reason) {
 }
 
 void System::deliver_outside(EnvelopePtr envelope) {
-  if (envelope->kind == EnvelopeKind::system || envelope->kind == EnvelopeKind::ask) return handle_own(*envelope);
+  const bool is_answer = envelope->kind == EnvelopeKind::reply || envelope->kind == EnvelopeKind::error_reply;
+  if (!is_answer) return handle_own(*envelope);
   OutsideReply done;
   {
     const std::lock_guard lock(mutex_);
