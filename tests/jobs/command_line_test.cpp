@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <boost/json.hpp>
+#include <csignal>
 #include <sstream>
 
 #include "jobs/child.hpp"
@@ -185,6 +187,29 @@ TEST_F(SftCommand, ChangesNothingOfAFinishedRun) {
   EXPECT_EQ(run("run").code, 0);
   EXPECT_EQ(fs::last_write_time(path("run")), before);
   EXPECT_THAT(refusal({"run", path("job.toml"), "seed=9", "--run", path("run")}), HasSubstr("seed: the run in"));
+}
+
+TEST_F(SftCommand, EndsInTheSameWeightsWhenItIsKilledOrStoppedOnTheWay) {
+  ASSERT_EQ(run("whole", {"steps=80", "checkpoint.every=10"}).code, 0);
+  for (const auto& [signal, code] : {std::pair{SIGKILL, -SIGKILL}, {SIGTERM, 143}, {SIGINT, 130}}) {
+    const std::string name = "broken" + std::to_string(signal);
+    Child child({TROUPE_BINARY_DIR "/bin/troupe", "run", path("job.toml"), "steps=80", "checkpoint.every=10", "--run", path(name.c_str())});
+    while (read(path((name + "/metrics.jsonl").c_str())).size() < 1000) poll(nullptr, 0, 1);
+    kill(child.process(), signal);
+    ASSERT_EQ(child.end().code, code);
+    EXPECT_FALSE(fs::exists(path((name + "/summary.json").c_str())));
+    ASSERT_EQ(run(name.c_str(), {"steps=80", "checkpoint.every=10", "threads=2"}).code, 0);
+    EXPECT_EQ(troupe({"digest", path(name.c_str())}).out, troupe({"digest", path("whole")}).out);
+    EXPECT_EQ(lines_of(read(path((name + "/metrics.jsonl").c_str()))).size(), 80U);
+  }
+}
+
+TEST_F(SftCommand, RefusesASecondWriter) {
+  Child child({TROUPE_BINARY_DIR "/bin/troupe", "run", path("job.toml"), "steps=100000", "--run", path("run")});
+  while (read(path("run/metrics.jsonl")).empty()) poll(nullptr, 0, 1);
+  EXPECT_THAT(refusal({"run", path("job.toml"), "steps=100000", "--run", path("run")}), HasSubstr("process " + std::to_string(child.process())));
+  kill(child.process(), SIGTERM);
+  EXPECT_EQ(child.end().code, 143);
 }
 
 TEST_F(SftCommand, TakesBackTheFolderOfARefusedJob) {
