@@ -88,7 +88,7 @@ void ReplayChecker::on_spawn(ActorId actor, std::string_view, std::string_view c
     (void)diverge(fmt::format("actor {}: recorded class {}, got {}", segment_.name_of(actor), cursor.history->class_name, class_name));
   }
   cursor.spawned = true;
-  left_ += cursor.history->deliveries.size();
+  left_ += static_cast<std::int64_t>(cursor.history->deliveries.size());
 }
 
 void ReplayChecker::on_stop(ActorId, const Error&) {}
@@ -135,7 +135,7 @@ Result<void> ReplayChecker::on_delivery(const Delivery& delivery) {
   }
   cursor.delivered = delivery.number + 1;
   cursor.bytes += digest.bytes;
-  if (cursor.spawned) --left_;
+  --left_;
   return {};
 }
 

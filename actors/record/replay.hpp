@@ -45,6 +45,7 @@ class ReplayChecker : public DeliveryObserver {
   /// seen all of its recorded messages, clock reads, notes and states.
   Result<void> finish();
   /// Every delivery of every actor that was spawned here was seen; a job may stop then.
+  /// (An actor may get messages before its spawning is told, hence the sign.)
   bool complete() const { return left_.load() == 0; }
   ReplayCounts counts() const;
   std::optional<Error> divergence() const;
@@ -66,7 +67,7 @@ class ReplayChecker : public DeliveryObserver {
 
   const Segment& segment_;
   std::unordered_map<ActorId, Cursor> cursors_;  ///< the map itself never changes after construction
-  std::atomic<std::uint64_t> left_{0};
+  std::atomic<std::int64_t> left_{0};
   std::atomic<bool> diverged_{false};
   mutable std::mutex mutex_;
   std::optional<Error> first_;  ///< guarded by mutex_

@@ -7,9 +7,12 @@
 #include <random>
 #include <thread>
 
+#include "actors/record/history.hpp"
+#include "actors/record/inspect.hpp"
 #include "actors/record/journal.hpp"
 #include "actors/record/messages.hpp"
 #include "actors/record/recorder.hpp"
+#include "actors/record/runs.hpp"
 #include "actors/record/scratch.hpp"
 
 namespace troupe::record {
@@ -80,6 +83,56 @@ TEST(KilledWriter, LosesNothingThatWaitedLongerThanTheFlushInterval) {
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   EXPECT_EQ(read_journal(scratch.path() / "j")->deliveries.actor.size(), 1U);
+}
+
+/// A job without end in one folder: resumed from the newest checkpoint, a checkpoint every step, the newest two kept.
+[[noreturn]] void run_for_ever(const std::filesystem::path& folder, Progress& progress) {
+  const bool resumed = std::filesystem::exists(folder / "run.h5");
+  Result<RunRecord> record = resumed ? RunRecord::open(folder) : RunRecord::create(folder, info());
+  if (record && record->checkpoints().empty()) (void)record->add_checkpoint(0, to_value(0), "weights");
+  const std::uint64_t start = record ? record->checkpoints().back().step : 0;
+  const Result<std::uint32_t> attempt = record ? record->begin_attempt(start, 1) : Result<std::uint32_t>(record.error());
+  if (!attempt) ::_exit(1);
+  auto journal = create_journal(folder, "run-7", *attempt, 0);
+  Recorder recorder(**journal);
+  ToyRun run(recorder, recorder);
+  if (!run.start()) ::_exit(1);
+  for (std::uint64_t step = start + 1;; ++step) {
+    if (!run.step(step)) ::_exit(1);
+    recorder.mark_step(step);
+    if (!(*journal)->sync() || !record->add_checkpoint(step, to_value(step), "weights") || !record->keep(2)) ::_exit(1);
+    progress.flushed = step;
+  }
+}
+
+TEST(KilledRun, IsReadableAndGoesOnTwentyTimes) {
+  std::minstd_rand random(4);
+  Scratch scratch;
+  SharedProgress progress;
+  for (int kill = 0; kill < 20; ++kill) {
+    const pid_t child = ::fork();
+    if (child == 0) run_for_ever(scratch.path(), *progress.operator->());
+    ::usleep(static_cast<useconds_t>(random() % 250'000));  // when the kill comes is what the test varies
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "kill " << kill << ": the run ended by itself";
+    if (!std::filesystem::exists(scratch.path() / "run.h5")) continue;
+    const Result<VerifyReport> verified = verify(scratch.path());
+    ASSERT_TRUE(verified) << "kill " << kill << ": " << verified.error().detail;
+    const Result<RunSummary> summary = inspect(scratch.path());
+    ASSERT_TRUE(summary) << "kill " << kill << ": " << summary.error().detail;
+    if (summary->attempts.empty()) continue;
+    const Result<History> history = read_history(scratch.path());
+    ASSERT_TRUE(history) << "kill " << kill << ": " << history.error().detail;
+    // The line has no gap, and each but its last segment is whole and ends with the checkpoint that the next begins from.
+    for (std::size_t i = 0; i + 1 < history->line.size(); ++i) {
+      EXPECT_EQ(history->line[i].end_step, history->line[i + 1].start_step);
+      EXPECT_TRUE(history->line[i].whole) << "kill " << kill << ", segment " << i;
+    }
+    EXPECT_GE(summary->checkpoints.back().step, progress->flushed);
+  }
+  EXPECT_GT(progress->flushed, 0U) << "no step was ever done: the test shows nothing";
 }
 
 }  // namespace
