@@ -71,6 +71,7 @@ class System final : private LinkSink {
     if (!sent) promise->set_value(sent.error());
     return future;
   }
+  bool find_local(ActorId actor) const { return find(actor) != nullptr; }
   /// An outside message of a record, with its origin as it was.
   void inject(ActorRef to, EnvelopePtr envelope, EnvelopeKind kind, Origin origin);
 

@@ -11,6 +11,7 @@
 #include "jobs/compute.hpp"
 #include "jobs/grpo/cast.hpp"
 #include "jobs/grpo/environment.hpp"
+#include "jobs/grpo/gather.hpp"
 #include "jobs/grpo/reporter.hpp"
 #include "jobs/grpo/setting.hpp"
 #include "jobs/job.hpp"
@@ -65,31 +66,6 @@ struct RankEnd {
   double recording_s = 0;
   TROUPE_FIELDS(messages, recorded_bytes, recording_s)
 };
-
-template <class T>
-Result<std::vector<T>> gather(transport::World& world, const T& mine) {
-  Bytes bytes;
-  encode(bytes, mine);
-  Result<std::vector<Bytes>> all = world.all_gather(bytes);
-  if (!all) return all.error();
-  std::vector<T> values;
-  for (const Bytes& each : *all) {
-    Result<T> value = decode<T>(each);
-    if (!value) return value.error();
-    values.push_back(std::move(*value));
-  }
-  return values;
-}
-
-Result<scheduler::Plan> plan(const GrpoConfig& config, transport::World& world) {
-  Result<scheduler::LocalResources> here = scheduler::find_local_resources();
-  if (!here) return here.error();
-  Result<std::vector<scheduler::LocalResources>> all = gather(world, *here);
-  if (!all) return all.error();
-  Result<std::vector<scheduler::Request>> wanted = requests_of(JobConfig(config));
-  if (!wanted) return wanted.error();
-  return scheduler::make_plan(scheduler::combine(*all), std::move(*wanted));
-}
 
 record::RunInfo run_info(const GrpoConfig& config, const scheduler::Plan& plan) {
   record::RunInfo info{.run_id = {}, .configuration = canonical_text(JobConfig(config)), .build_id = fmt::format("{:016x}", transport::build_id()),
@@ -269,7 +245,7 @@ class Run {
 }  // namespace
 
 Result<JobEnd> run_grpo(const GrpoConfig& config, JobContext& context) {
-  Result<scheduler::Plan> placed = plan(config, context.world);
+  Result<scheduler::Plan> placed = plan_together(config, context.world);
   if (!placed) return placed.error();
   std::optional<record::RunRecord> record;
   Result<Beginning> beginning = begin_together(record, config, *placed, context);

@@ -5,6 +5,7 @@
 #include "actors/record/run_record.hpp"
 #include "jobs/compute.hpp"
 #include "jobs/grpo/cast.hpp"
+#include "jobs/grpo/gather.hpp"
 #include "jobs/job.hpp"
 #include "models/numerics/processor.hpp"
 #include "models/parameters.hpp"
@@ -38,6 +39,16 @@ Result<Environment> make_environment(const GrpoConfig& config, const transport::
     environment.start = std::move(start);
   }
   return environment;
+}
+
+Result<scheduler::Plan> plan_together(const GrpoConfig& config, transport::World& world) {
+  Result<scheduler::LocalResources> here = scheduler::find_local_resources();
+  if (!here) return here.error();
+  Result<std::vector<scheduler::LocalResources>> all = gather(world, *here);
+  if (!all) return all.error();
+  Result<std::vector<scheduler::Request>> wanted = requests_of(JobConfig(config));
+  if (!wanted) return wanted.error();
+  return scheduler::make_plan(scheduler::combine(*all), std::move(*wanted));
 }
 
 }  // namespace grpo

@@ -1,0 +1,190 @@
+// Re-executes a recorded GRPO run, segment by segment, and compares every message with the record.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+
+#include "actors/record/history.hpp"
+#include "actors/record/replay.hpp"
+#include "actors/record/run_record.hpp"
+#include "actors/system.hpp"
+#include "jobs/exit_code.hpp"
+#include "jobs/grpo/cast.hpp"
+#include "jobs/grpo/environment.hpp"
+#include "jobs/grpo/gather.hpp"
+#include "jobs/grpo/setting.hpp"
+#include "jobs/job.hpp"
+#include "jobs/report/json.hpp"
+#include "jobs/run_folder/inputs.hpp"
+#include "jobs/run_folder/paths.hpp"
+#include "models/numerics/contract.hpp"
+
+namespace troupe::jobs {
+namespace {
+
+using namespace grpo;
+
+constexpr unsigned kActorThreads = 2;
+constexpr std::chrono::milliseconds kPoll{20};
+constexpr int kStuckPolls = 120'000 / 20;  ///< two minutes without a message, a note or a state anywhere
+
+/// How far a rank is in a segment.
+struct Position {
+  std::uint64_t seen = 0;
+  bool is_complete = false;
+  Error error;
+  TROUPE_FIELDS(seen, is_complete, error)
+};
+
+/// One segment on this rank.
+class SegmentReplay {
+ public:
+  SegmentReplay(const GrpoConfig& config, transport::World& world, const std::filesystem::path& run, const scheduler::Plan& plan, const record::Segment& segment,
+                std::uint64_t nonce)
+      : config_(config), world_(world), run_(run), plan_(plan), segment_(segment), nonce_(nonce), gate_(segment), checker_(segment) {}
+
+  Result<record::ReplayCounts> run() {
+    // A fresh attempt says so in its Start; from then on a checkpoint of step 0 counts as one.
+    const bool is_fresh = std::any_of(segment_.outside.begin(), segment_.outside.end(), [](const record::RecordedPayload& each) {
+      const Result<Start> start = each.type == message_type<Start>().id ? decode<Start>(each.payload) : Result<Start>(Start{.is_fresh = false});
+      return start && start->is_fresh;
+    });
+    Result<Environment> environment = make_environment(config_, world_, run_, is_fresh ? std::nullopt : std::optional(segment_.start_step));
+    if (!environment) return environment.error();
+    install(std::move(*environment));
+    const std::unique_ptr<Executor> executor = make_pool_executor(kActorThreads);
+    SystemOptions options{.link = world_.link(), .observer = &checker_, .gate = &gate_, .seed = config_.common.seed, .directory = directory(plan_)};
+    options.on_peer_lost = [this](Rank, const Error& error) {
+      const std::lock_guard lock(mutex_);
+      lost_ = error;
+    };
+    System system(*executor, std::move(options));
+    if (Result<void> spawned = spawn(system, config_, plan_, nonce_); !spawned) return spawned.error();
+    if (Result<std::vector<Position>> all = gather(world_, Position{}); !all) return all.error();
+    if (Result<void> injected = inject(system); !injected) return injected.error();
+    Result<void> followed = follow();
+    system.stop();
+    if (followed) followed = checker_.finish();
+    if (!followed) return followed.error();
+    return checker_.counts();
+  }
+
+ private:
+  Result<void> inject(System& system) {
+    for (const record::RecordedPayload& each : segment_.outside) {
+      const MessageType* type = find_message_type(each.type);
+      if (type == nullptr) return Error{ErrorCode::unsupported, "the record holds a message from outside of type " + each.type_name + ", which this build does not know"};
+      Result<EnvelopePtr> envelope = type->decode(each.payload);
+      if (!envelope) return envelope.error();
+      if (system.find_local(each.to)) system.inject({each.to, world_.rank()}, std::move(*envelope), each.kind, each.origin);
+    }
+    return {};
+  }
+
+  // All ranks look at each other's positions until all are complete, one has diverged, or nothing has moved for long.
+  Result<void> follow() {
+    std::uint64_t last_seen = 0;
+    for (int still = 0;;) {
+      Result<std::vector<Position>> all = gather(world_, position());
+      if (!all) return all.error();
+      std::uint64_t seen = 0;
+      bool is_complete = true;
+      for (const Position& each : *all) {
+        if (each.error.code != ErrorCode::ok) return each.error;
+        seen += each.seen;
+        is_complete = is_complete && each.is_complete;
+      }
+      if (is_complete) return {};
+      still = seen == last_seen ? still + 1 : 0;
+      last_seen = seen;
+      if (still > kStuckPolls) return Error{ErrorCode::divergence, fmt::format("the re-execution stands still after {} messages: a recorded message was not sent again", seen)};
+      std::this_thread::sleep_for(kPoll);
+    }
+  }
+
+  Position position() {
+    const record::ReplayCounts counts = checker_.counts();
+    Position mine{.seen = counts.deliveries + counts.notes + counts.states, .is_complete = checker_.complete(), .error = {ErrorCode::ok, {}}};
+    if (const std::optional<Error> divergence = checker_.divergence()) mine.error = *divergence;
+    const std::lock_guard lock(mutex_);
+    if (lost_) mine.error = *lost_;
+    return mine;
+  }
+
+  const GrpoConfig& config_;
+  transport::World& world_;
+  const std::filesystem::path& run_;
+  const scheduler::Plan& plan_;
+  const record::Segment& segment_;
+  std::uint64_t nonce_;
+  record::ReplayGate gate_;
+  record::ReplayChecker checker_;
+  std::mutex mutex_;
+  std::optional<Error> lost_;
+};
+
+Result<record::History> read_record(const std::filesystem::path& run) {
+  if (const Result<record::VerifyReport> verified = record::verify(run); !verified) return verified.error();
+  Result<record::History> history = record::read_history(run);
+  if (!history) return history.error();
+  if (history->manifest.contract != models::numerics::contract_label()) {
+    return Error{ErrorCode::unsupported, fmt::format("{}: recorded under the numerics contract {}, this build has {}", run.string(), history->manifest.contract, models::numerics::contract_label())};
+  }
+  if (history->line.empty()) return Error{ErrorCode::bad_input, fmt::format("{}: want a run that was recorded, got one without a message (record.level = off)", run.string())};
+  return history;
+}
+
+Result<int> replay_grpo(const ReplayRequest& request, const record::History& history) {
+  Result<JobConfig> given = read_job(run_paths::job_file(request.run));
+  if (!given) return given.error();
+  Result<JobConfig> opened = opened_config(request.run, *given);
+  if (!opened) return opened.error();
+  const auto* config = std::get_if<GrpoConfig>(&*opened);
+  if (config == nullptr) return Error{ErrorCode::unsupported, "replay: want a run of actors (grpo), got job = \"" + common(*opened).job + "\""};
+  Result<scheduler::Plan> plan = plan_together(*config, request.world);
+  if (!plan) return plan.error();
+  record::ReplayCounts sum;
+  std::uint64_t nonce = 0;
+  for (const record::Segment& segment : history.line) {
+    Result<record::ReplayCounts> counts = SegmentReplay(*config, request.world, request.run, *plan, segment, ++nonce).run();
+    if (!counts) return counts.error();
+    sum.deliveries += counts->deliveries;
+    sum.notes += counts->notes;
+    sum.states += counts->states;
+  }
+  Result<std::vector<std::uint64_t>> messages = gather(request.world, sum.deliveries);
+  Result<std::vector<std::uint64_t>> digests = gather(request.world, sum.notes + sum.states);
+  if (!messages || !digests) return (messages ? digests : messages).error();
+  if (request.world.rank() != Rank{0}) return 0;
+  std::uint64_t all_messages = 0, all_digests = 0;
+  for (const std::uint64_t each : *messages) all_messages += each;
+  for (const std::uint64_t each : *digests) all_digests += each;
+  const std::string digest = history.manifest.checkpoints.empty() ? std::string() : history.manifest.checkpoints.back().weights_digest;
+  if (request.json) {
+    fmt::print("{{\"equal\": true, \"messages\": {}, \"digests\": {}, \"segments\": {}, \"digest\": \"{}\"}}\n", all_messages, all_digests, history.line.size(), digest);
+  } else {
+    fmt::print("equal: {} messages and {} noted digests in {} segment{}, weights {}\n", all_messages, all_digests, history.line.size(), history.line.size() == 1 ? "" : "s", digest);
+  }
+  std::fflush(stdout);
+  return 0;
+}
+
+}  // namespace
+
+Result<int> replay_run(const ReplayRequest& request) {
+  Result<record::History> history = read_record(request.run);
+  if (!history && history.error().code != ErrorCode::corrupt) return history.error();
+  Result<int> code = history ? replay_grpo(request, *history) : Result<int>(history.error());
+  if (code || code.error().code == ErrorCode::bad_input || code.error().code == ErrorCode::unsupported) return code;
+  if (request.world.rank() == Rank{0}) {
+    if (request.json) fmt::print("{{\"equal\": false, \"error\": {}}}\n", json_string(code.error().detail));
+    print_error(code.error());
+  }
+  return 1;
+}
+
+}  // namespace troupe::jobs
