@@ -254,6 +254,7 @@ Result<void> AsioLink::Impl::send(Peer& peer, WireEnvelope envelope) {
   peer.queue.push(header, std::move(envelope.payload));
   if (queued + bytes > options.soft_bytes_max) peer.congested.store(true, std::memory_order_relaxed);
   if (peer.state != State::linked || peer.writing || peer.blocked) return {};
+  if (peer.flush_posted && queued + bytes <= kWriteOwnBytes) return {};
   if (on_io) {
     // Everything that the sink answers to one read leaves in one write.
     if (!peer.dirty) dirty.push_back(&peer);
