@@ -18,7 +18,9 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kNoEnd = std::numeric_limits<std::uint64_t>::max();
 
 /// Rows of a table whose columns must have one length before any is trusted; a sealed file vouches for its bytes, not for sense.
-bool one_length(std::initializer_list<std::size_t> sizes) { return std::all_of(sizes.begin(), sizes.end(), [&](std::size_t size) { return size == *sizes.begin(); }); }
+bool one_length(std::initializer_list<std::size_t> sizes) {
+  return std::all_of(sizes.begin(), sizes.end(), [&](std::size_t size) { return size == *sizes.begin(); });
+}
 
 bool ascends_to(const std::vector<std::uint64_t>& ends, std::size_t last) {
   return std::is_sorted(ends.begin(), ends.end()) && (ends.empty() ? last == 0 : ends.back() == last);
@@ -30,7 +32,8 @@ bool all_below(const std::vector<Index>& indices, std::size_t limit) {
 }
 
 bool makes_sense(const DigestTable& table, std::size_t actors, std::size_t names) {
-  return one_length({table.actor.size(), table.number.size(), table.name.size(), table.digest.size(), table.bytes.size(), table.fields_end.size()}) &&
+  return one_length({table.actor.size(), table.number.size(), table.name.size(), table.digest.size(), table.bytes.size(),
+                     table.fields_end.size()}) &&
          ascends_to(table.fields_end, table.fields.size()) && all_below(table.actor, actors) && all_below(table.name, names);
 }
 
@@ -40,12 +43,13 @@ bool makes_sense(const JournalTables& tables) {
   const PayloadTable& p = tables.payloads;
   return actors > 0 && one_length({actors, tables.actors.name.size(), tables.actors.class_name.size(), tables.actors.rank.size()}) &&
          one_length({names, tables.names.text.size()}) &&
-         one_length({d.actor.size(), d.number.size(), d.sender.size(), d.sequence.size(), d.kind.size(), d.type.size(), d.digest.size(), d.bytes.size(), d.fields_end.size()}) &&
-         ascends_to(d.fields_end, d.fields.size()) && all_below(d.actor, actors) && all_below(d.sender, actors) && all_below(d.type, names) &&
-         one_length({tables.clocks.actor.size(), tables.clocks.number.size(), tables.clocks.time_ns.size()}) && all_below(tables.clocks.actor, actors) &&
-         makes_sense(tables.notes, actors, names) && makes_sense(tables.states, actors, names) &&
-         one_length({p.sender.size(), p.sequence.size(), p.delivery.size(), p.end.size()}) && ascends_to(p.end, p.data.size()) && all_below(p.sender, actors) &&
-         one_length({tables.steps.step.size(), tables.steps.deliveries.size()});
+         one_length({d.actor.size(), d.number.size(), d.sender.size(), d.sequence.size(), d.kind.size(), d.type.size(), d.digest.size(),
+                     d.bytes.size(), d.fields_end.size()}) &&
+         ascends_to(d.fields_end, d.fields.size()) && all_below(d.actor, actors) && all_below(d.sender, actors) &&
+         all_below(d.type, names) && one_length({tables.clocks.actor.size(), tables.clocks.number.size(), tables.clocks.time_ns.size()}) &&
+         all_below(tables.clocks.actor, actors) && makes_sense(tables.notes, actors, names) && makes_sense(tables.states, actors, names) &&
+         one_length({p.sender.size(), p.sequence.size(), p.delivery.size(), p.end.size()}) && ascends_to(p.end, p.data.size()) &&
+         all_below(p.sender, actors) && one_length({tables.steps.step.size(), tables.steps.deliveries.size()});
 }
 
 /// Gathers the journals of one attempt, each up to the mark of `end_step`.
@@ -87,8 +91,10 @@ class SegmentBuilder {
     for (auto& [id, actor] : segment_.actors) {
       if (Result<void> sorted = sort(folder, actor); !sorted) return std::move(sorted).error();
     }
-    std::sort(segment_.outside.begin(), segment_.outside.end(), [](const RecordedPayload& a, const RecordedPayload& b) { return a.origin < b.origin; });
-    std::sort(segment_.payloads.begin(), segment_.payloads.end(), [](const RecordedPayload& a, const RecordedPayload& b) { return std::tie(a.to, a.number) < std::tie(b.to, b.number); });
+    std::sort(segment_.outside.begin(), segment_.outside.end(),
+              [](const RecordedPayload& a, const RecordedPayload& b) { return a.origin < b.origin; });
+    std::sort(segment_.payloads.begin(), segment_.payloads.end(),
+              [](const RecordedPayload& a, const RecordedPayload& b) { return std::tie(a.to, a.number) < std::tie(b.to, b.number); });
     return std::move(segment_);
   }
 
@@ -105,7 +111,8 @@ class SegmentBuilder {
       for (std::uint64_t step : steps.step) segment_.end_step = std::max(segment_.end_step, step);
     }
     const auto mark = std::find(steps.step.begin(), steps.step.end(), end_step_);
-    if (mark != steps.step.end()) return {std::min<std::size_t>(all, steps.deliveries[static_cast<std::size_t>(mark - steps.step.begin())]), false};
+    if (mark != steps.step.end())
+      return {std::min<std::size_t>(all, steps.deliveries[static_cast<std::size_t>(mark - steps.step.begin())]), false};
     const bool open_ended = !tables.ended;
     if (open_ended || end_step_ != kNoEnd) segment_.whole = false;
     return {all, open_ended};
@@ -127,10 +134,12 @@ class SegmentBuilder {
 
   ActorHistory& of(const JournalTables& tables, std::uint32_t actor) { return segment_.actors[ActorId{tables.actors.id[actor]}]; }
 
-  static std::pair<std::uint64_t, std::uint64_t> add_fields(ActorHistory& to, const std::vector<std::uint32_t>& fields, const std::vector<std::uint64_t>& ends, std::size_t i) {
+  static std::pair<std::uint64_t, std::uint64_t> add_fields(ActorHistory& to, const std::vector<std::uint32_t>& fields,
+                                                            const std::vector<std::uint64_t>& ends, std::size_t i) {
     const std::uint64_t start = i == 0 ? 0 : ends[i - 1];
     const std::uint64_t at = to.fields.size();
-    to.fields.insert(to.fields.end(), fields.begin() + static_cast<std::ptrdiff_t>(start), fields.begin() + static_cast<std::ptrdiff_t>(ends[i]));
+    to.fields.insert(to.fields.end(), fields.begin() + static_cast<std::ptrdiff_t>(start),
+                     fields.begin() + static_cast<std::ptrdiff_t>(ends[i]));
     return {at, ends[i] - start};
   }
 
@@ -154,7 +163,12 @@ class SegmentBuilder {
     for (std::size_t i = 0; i < table.actor.size(); ++i) {
       if (!counts(table.actor[i], table.number[i])) continue;
       ActorHistory& actor = of(tables, table.actor[i]);
-      RecordedDigest digest{.number = table.number[i], .name = names[table.name[i]], .digest = table.digest[i], .bytes = table.bytes[i], .fields_at = 0, .fields_count = 0};
+      RecordedDigest digest{.number = table.number[i],
+                            .name = names[table.name[i]],
+                            .digest = table.digest[i],
+                            .bytes = table.bytes[i],
+                            .fields_at = 0,
+                            .fields_count = 0};
       std::tie(digest.fields_at, digest.fields_count) = add_fields(actor, table.fields, table.fields_end, i);
       (actor.*into).push_back(digest);
     }
@@ -174,7 +188,8 @@ class SegmentBuilder {
       payload.type = TypeId{tables.names.id[table.type[i]]};
       payload.type_name = tables.names.text[table.type[i]];
       const std::uint64_t start = p == 0 ? 0 : tables.payloads.end[p - 1];
-      payload.payload.assign(tables.payloads.data.begin() + static_cast<std::ptrdiff_t>(start), tables.payloads.data.begin() + static_cast<std::ptrdiff_t>(tables.payloads.end[p]));
+      payload.payload.assign(tables.payloads.data.begin() + static_cast<std::ptrdiff_t>(start),
+                             tables.payloads.data.begin() + static_cast<std::ptrdiff_t>(tables.payloads.end[p]));
       (payload.origin.sender == kOutside ? segment_.outside : segment_.payloads).push_back(std::move(payload));
     }
   }
@@ -193,7 +208,8 @@ class SegmentBuilder {
         continue;
       }
       if (number < i || segment_.whole) {
-        return Error{ErrorCode::corrupt, fmt::format("{}: actor {} in attempt {}: want delivery {}, got {}", folder.string(), segment_.name_of(actor.id), segment_.attempt, i, number)};
+        return Error{ErrorCode::corrupt, fmt::format("{}: actor {} in attempt {}: want delivery {}, got {}", folder.string(),
+                                                     segment_.name_of(actor.id), segment_.attempt, i, number)};
       }
       break;  // a kill lost what one rank saw; what came after it on another has no place
     }
@@ -225,7 +241,9 @@ std::uint32_t parent_of(const Manifest& manifest, std::uint32_t attempt) {
   const std::uint64_t start = manifest.attempts[attempt - 1].start_step;
   const CheckpointEntry* checkpoint = manifest.checkpoint(start);
   // A checkpoint written again by a later attempt says nothing about this one.
-  if (checkpoint != nullptr && checkpoint->attempt > 0 && checkpoint->attempt < attempt && manifest.attempts[checkpoint->attempt - 1].start_step < start) return checkpoint->attempt;
+  if (checkpoint != nullptr && checkpoint->attempt > 0 && checkpoint->attempt < attempt &&
+      manifest.attempts[checkpoint->attempt - 1].start_step < start)
+    return checkpoint->attempt;
   for (std::uint32_t earlier = attempt - 1; earlier > 0; --earlier) {
     if (manifest.attempts[earlier - 1].start_step < start) return earlier;
   }
@@ -262,9 +280,11 @@ Result<std::vector<JournalTables>> read_tables(const fs::path& folder, const Man
     Result<JournalTables> tables = is_sealed ? load_value_file<JournalTables>(folder / sealed) : read_journal(journal);
     if (!tables) return std::move(tables).error();
     const std::string where = is_sealed ? (folder / sealed).string() : journal.string();
-    if (!makes_sense(*tables)) return Error{ErrorCode::corrupt, fmt::format("{}: want columns of equal length and indices within their tables, got others", where)};
+    if (!makes_sense(*tables))
+      return Error{ErrorCode::corrupt, fmt::format("{}: want columns of equal length and indices within their tables, got others", where)};
     if (tables->header.format != 0 && tables->header.run_id != manifest.run_id) {
-      return Error{ErrorCode::corrupt, fmt::format("{}: want a journal of run {}, got one of {}", where, manifest.run_id, tables->header.run_id)};
+      return Error{ErrorCode::corrupt,
+                   fmt::format("{}: want a journal of run {}, got one of {}", where, manifest.run_id, tables->header.run_id)};
     }
     out.push_back(std::move(*tables));
   }
@@ -273,7 +293,8 @@ Result<std::vector<JournalTables>> read_tables(const fs::path& folder, const Man
 
 Result<Segment> read_attempt(const fs::path& folder, const Manifest& manifest, std::uint32_t attempt) {
   if (attempt == 0 || attempt > manifest.attempts.size()) {
-    return Error{ErrorCode::bad_input, fmt::format("{}: want an attempt from 1 to {}, got {}", folder.string(), manifest.attempts.size(), attempt)};
+    return Error{ErrorCode::bad_input,
+                 fmt::format("{}: want an attempt from 1 to {}, got {}", folder.string(), manifest.attempts.size(), attempt)};
   }
   return build(folder, manifest, manifest.attempts[attempt - 1], kNoEnd);
 }
@@ -283,7 +304,8 @@ Result<History> read_history(const fs::path& folder, std::optional<std::uint32_t
   if (!manifest) return std::move(manifest).error();
   const auto count = static_cast<std::uint32_t>(manifest->attempts.size());
   const std::uint32_t last = attempt.value_or(count);
-  if (last == 0 || last > count) return Error{ErrorCode::bad_input, fmt::format("{}: want an attempt from 1 to {}, got {}", folder.string(), count, last)};
+  if (last == 0 || last > count)
+    return Error{ErrorCode::bad_input, fmt::format("{}: want an attempt from 1 to {}, got {}", folder.string(), count, last)};
   History history;
   std::map<std::uint32_t, std::uint64_t> line;  // attempt → where the line leaves it
   std::uint64_t end = kNoEnd;
@@ -299,7 +321,8 @@ Result<History> read_history(const fs::path& folder, std::optional<std::uint32_t
   for (const AttemptEntry& entry : manifest->attempts) {
     const auto at = line.find(entry.number);
     const std::uint64_t left_at = at == line.end() ? entry.start_step : at->second;
-    if (left_at != kNoEnd) history.dead.push_back({.attempt = entry.number, .from_step = left_at, .to_step = std::max(left_at, entry.last_step)});
+    if (left_at != kNoEnd)
+      history.dead.push_back({.attempt = entry.number, .from_step = left_at, .to_step = std::max(left_at, entry.last_step)});
   }
   history.manifest = std::move(*manifest);
   return history;

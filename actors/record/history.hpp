@@ -44,8 +44,12 @@ struct ActorHistory {
   std::vector<RecordedDigest> notes, states;
   std::vector<std::uint32_t> fields;
 
-  std::span<const std::uint32_t> fields_of(const RecordedDelivery& of) const { return std::span(fields).subspan(of.fields_at, of.fields_count); }
-  std::span<const std::uint32_t> fields_of(const RecordedDigest& of) const { return std::span(fields).subspan(of.fields_at, of.fields_count); }
+  std::span<const std::uint32_t> fields_of(const RecordedDelivery& of) const {
+    return std::span(fields).subspan(of.fields_at, of.fields_count);
+  }
+  std::span<const std::uint32_t> fields_of(const RecordedDigest& of) const {
+    return std::span(fields).subspan(of.fields_at, of.fields_count);
+  }
 };
 
 /// A message of the job's main (or of level full): its delivery, and its content.
@@ -56,11 +60,11 @@ struct RecordedPayload {
   EnvelopeKind kind = EnvelopeKind::tell;
   TypeId type{};
   std::string type_name;
-  Bytes payload;               ///< in wire form
+  Bytes payload;  ///< in wire form
 };
 
-/// An attempt from its start checkpoint to the next attempt's, or to its end. Where a kill ended a journal, each actor's last delivery is left
-/// out: what its handler read and noted may be lost.
+/// An attempt from its start checkpoint to the next attempt's, or to its end. Where a kill ended a journal, each actor's last delivery is
+/// left out: what its handler read and noted may be lost.
 struct Segment {
   std::uint32_t attempt = 0;
   std::uint64_t start_step = 0, end_step = 0;

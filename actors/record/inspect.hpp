@@ -25,8 +25,8 @@ struct RunSummary {
   std::uint64_t message_count = 0, message_bytes = 0;
   std::uint64_t recorded_bytes = 0;  ///< of the journals as they were written, sealed or not
   double recorded_bytes_per_message = 0;
-  TROUPE_FIELDS(run_id, state, ranks, last_step, level, build_id, contract, facts, attempts, checkpoints, actors, messages, message_count, message_bytes, recorded_bytes,
-                recorded_bytes_per_message)
+  TROUPE_FIELDS(run_id, state, ranks, last_step, level, build_id, contract, facts, attempts, checkpoints, actors, messages, message_count,
+                message_bytes, recorded_bytes, recorded_bytes_per_message)
 };
 
 /// Of a finished, killed or running run: reads only, and takes no lock. Errors: io; corrupt.

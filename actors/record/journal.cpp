@@ -29,7 +29,8 @@ void FrameWriter::end() {
   std::memcpy(out_.data() + start_ + sizeof head, &crc, sizeof crc);
 }
 
-Result<std::unique_ptr<Journal>> Journal::create(const std::filesystem::path& path, const JournalHeader& header, const JournalOptions& options) {
+Result<std::unique_ptr<Journal>> Journal::create(const std::filesystem::path& path, const JournalHeader& header,
+                                                 const JournalOptions& options) {
   Result<FileDescriptor> file = open_file(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND);
   if (!file) return std::move(file).error();
   Bytes start;

@@ -40,7 +40,8 @@ struct JournalOptions {
 class Journal {
  public:
   /// The file must not exist. Errors: io.
-  static Result<std::unique_ptr<Journal>> create(const std::filesystem::path& path, const JournalHeader& header, const JournalOptions& options = {});
+  static Result<std::unique_ptr<Journal>> create(const std::filesystem::path& path, const JournalHeader& header,
+                                                 const JournalOptions& options = {});
   ~Journal();  ///< close() without a reason: the journal then ends like a killed one's, but whole
 
   /// Calls fill(FrameWriter&), which appends whole frames; nobody else's come in between.
@@ -54,8 +55,8 @@ class Journal {
     appended(lock, before);
   }
 
-  Result<void> flush();  ///< all that was appended before is in the file
-  Result<void> sync();   ///< and on the disk
+  Result<void> flush();                     ///< all that was appended before is in the file
+  Result<void> sync();                      ///< and on the disk
   Result<void> close(const Error& reason);  ///< flush, sync, and the last entry: how the process ended
   std::optional<Error> error() const;
   bool failed() const { return failed_.load(std::memory_order_relaxed); }

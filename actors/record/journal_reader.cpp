@@ -72,19 +72,44 @@ class TableBuilder {
     const std::uint8_t type = fields.byte();
     if (tables_.header.format == 0 && type != static_cast<std::uint8_t>(EntryType::header)) throw Nonsense{"want the header first"};
     switch (static_cast<EntryType>(type)) {
-      case EntryType::header: header(fields); break;
-      case EntryType::actor: actor(fields); break;
-      case EntryType::spawned: spawned(fields); break;
-      case EntryType::stopped: stopped(fields); break;
-      case EntryType::name: name(fields); break;
-      case EntryType::delivery: delivery(fields); break;
-      case EntryType::clock: clock(fields); break;
-      case EntryType::note: digest(fields, tables_.notes); break;
-      case EntryType::state: digest(fields, tables_.states); break;
-      case EntryType::payload: payload(fields); break;
-      case EntryType::step: step(fields); break;
-      case EntryType::end: end(fields); break;
-      default: throw Nonsense{fmt::format("an entry of unknown type {}", type)};
+      case EntryType::header:
+        header(fields);
+        break;
+      case EntryType::actor:
+        actor(fields);
+        break;
+      case EntryType::spawned:
+        spawned(fields);
+        break;
+      case EntryType::stopped:
+        stopped(fields);
+        break;
+      case EntryType::name:
+        name(fields);
+        break;
+      case EntryType::delivery:
+        delivery(fields);
+        break;
+      case EntryType::clock:
+        clock(fields);
+        break;
+      case EntryType::note:
+        digest(fields, tables_.notes);
+        break;
+      case EntryType::state:
+        digest(fields, tables_.states);
+        break;
+      case EntryType::payload:
+        payload(fields);
+        break;
+      case EntryType::step:
+        step(fields);
+        break;
+      case EntryType::end:
+        end(fields);
+        break;
+      default:
+        throw Nonsense{fmt::format("an entry of unknown type {}", type)};
     }
     if (!fields.empty()) throw Nonsense{"an entry longer than its fields"};
   }
@@ -221,10 +246,13 @@ Result<JournalTables> read_journal(const std::filesystem::path& path) {
   Result<Bytes> file = read_file(path);
   if (!file) return std::move(file).error();
   const BytesView bytes(*file);
-  const auto corrupt = [&](std::size_t at, std::string_view what) { return Error{ErrorCode::corrupt, fmt::format("{}: {} at byte {} of {}", path.string(), what, at, bytes.size())}; };
+  const auto corrupt = [&](std::size_t at, std::string_view what) {
+    return Error{ErrorCode::corrupt, fmt::format("{}: {} at byte {} of {}", path.string(), what, at, bytes.size())};
+  };
   TableBuilder builder;
   std::size_t at = std::min(kJournalMagic.size(), bytes.size());
-  if (!std::equal(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(at), std::as_bytes(std::span(kJournalMagic)).begin())) return corrupt(0, "want TROUPEJ1, got something else");
+  if (!std::equal(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(at), std::as_bytes(std::span(kJournalMagic)).begin()))
+    return corrupt(0, "want TROUPEJ1, got something else");
   if (bytes.size() < kJournalMagic.size()) at = 0;
   // A machine that lost power may leave zeros where it had not written yet.
   while (bytes.size() - at >= kFrameHeaderBytes && at > 0 && !(bytes[at] == std::byte{0} && all_zero(bytes.subspan(at)))) {
@@ -244,7 +272,8 @@ Result<JournalTables> read_journal(const std::filesystem::path& path) {
     at += kFrameHeaderBytes + length;
   }
   JournalTables tables = builder.take();
-  if (tables.header.format > kJournalFormat) return Error{ErrorCode::unsupported, fmt::format("{}: want format {}, got {}", path.string(), kJournalFormat, tables.header.format)};
+  if (tables.header.format > kJournalFormat)
+    return Error{ErrorCode::unsupported, fmt::format("{}: want format {}, got {}", path.string(), kJournalFormat, tables.header.format)};
   tables.journal_bytes = at;
   tables.cut_bytes = bytes.size() - at;
   return tables;

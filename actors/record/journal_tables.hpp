@@ -71,7 +71,8 @@ struct StopTable {
   TROUPE_FIELDS(actor, code, detail)
 };
 
-/// Encoded messages, one behind the other: row i is data[end[i − 1] … end[i]), that of row `delivery[i]` of the deliveries (which a kill may have cut off).
+/// Encoded messages, one behind the other: row i is data[end[i − 1] … end[i]), that of row `delivery[i]` of the deliveries (which a kill
+/// may have cut off).
 struct PayloadTable {
   std::vector<std::uint32_t> sender;
   std::vector<std::uint64_t> sequence, delivery, end;
@@ -100,7 +101,8 @@ struct JournalTables {
   std::string end_reason;
   std::uint64_t journal_bytes = 0;  ///< of whole entries
   std::uint64_t cut_bytes = 0;      ///< of an entry that a kill cut short, at the end
-  TROUPE_FIELDS(header, actors, names, deliveries, clocks, notes, states, stops, payloads, steps, ended, end_code, end_reason, journal_bytes, cut_bytes)
+  TROUPE_FIELDS(header, actors, names, deliveries, clocks, notes, states, stops, payloads, steps, ended, end_code, end_reason,
+                journal_bytes, cut_bytes)
 };
 
 }  // namespace troupe::record

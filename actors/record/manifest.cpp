@@ -29,10 +29,12 @@ Result<Manifest> read_manifest(const std::filesystem::path& folder) {
   const Value* format = tree->find("format");
   const std::string want = fmt::format("{}", kManifestFormat);
   if (format == nullptr || format->kind != Value::Kind::scalar || format->brief() != want) {
-    return Error{ErrorCode::unsupported, fmt::format("{}: want format {}, got {}", (folder / "run.h5").string(), want, format == nullptr ? "none" : format->brief())};
+    return Error{ErrorCode::unsupported, fmt::format("{}: want format {}, got {}", (folder / "run.h5").string(), want,
+                                                     format == nullptr ? "none" : format->brief())};
   }
   Manifest manifest;
-  if (Result<void> read = from_value(*tree, manifest); !read) return Error{read.error().code, fmt::format("{}: {}", (folder / "run.h5").string(), read.error().detail)};
+  if (Result<void> read = from_value(*tree, manifest); !read)
+    return Error{read.error().code, fmt::format("{}: {}", (folder / "run.h5").string(), read.error().detail)};
   return manifest;
 }
 

@@ -82,7 +82,8 @@ struct Manifest {
   std::uint64_t journal_bytes = 0;           ///< of sealed attempts
   bool finished = false;
   std::string summary;
-  TROUPE_FIELDS(format, run_id, configuration, build_id, contract, level, facts, attempts, checkpoints, files, actors, messages, journal_bytes, finished, summary)
+  TROUPE_FIELDS(format, run_id, configuration, build_id, contract, level, facts, attempts, checkpoints, files, actors, messages,
+                journal_bytes, finished, summary)
 
   const CheckpointEntry* checkpoint(std::uint64_t step) const;
   const FileEntry* file(std::string_view path) const;

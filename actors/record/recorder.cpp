@@ -31,7 +31,9 @@ std::uint64_t zigzag(std::int64_t value) { return (static_cast<std::uint64_t>(va
 
 }  // namespace
 
-Recorder::Recorder(Journal& journal, RecordLevel level) : journal_(journal), level_(level) { actors_.emplace(static_cast<std::uint64_t>(kOutside), 0); }
+Recorder::Recorder(Journal& journal, RecordLevel level) : journal_(journal), level_(level) {
+  actors_.emplace(static_cast<std::uint64_t>(kOutside), 0);
+}
 
 std::uint32_t Recorder::actor_index(FrameWriter& writer, ActorId actor) {
   const auto id = static_cast<std::uint64_t>(actor);
@@ -166,7 +168,8 @@ Result<void> Recorder::on_note(ActorId actor, std::uint64_t number, std::string_
   return outcome();
 }
 
-Result<void> Recorder::on_state(ActorId actor, std::uint64_t number, const ContentDigest& digest, std::string_view type, Value (*)(const void*), const void*) {
+Result<void> Recorder::on_state(ActorId actor, std::uint64_t number, const ContentDigest& digest, std::string_view type,
+                                Value (*)(const void*), const void*) {
   record_digest(EntryType::state, actor, number, type, digest);
   return outcome();
 }

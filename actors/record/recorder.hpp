@@ -25,8 +25,8 @@ class Recorder : public DeliveryObserver {
   Result<void> on_delivery(const Delivery& delivery) override;
   Result<Time> on_clock_read(ActorId actor, std::uint64_t number, Time real) override;
   Result<void> on_note(ActorId actor, std::uint64_t number, std::string_view what, const ContentDigest& digest) override;
-  Result<void> on_state(ActorId actor, std::uint64_t number, const ContentDigest& digest, std::string_view type, Value (*to_value)(const void*),
-                        const void* state) override;
+  Result<void> on_state(ActorId actor, std::uint64_t number, const ContentDigest& digest, std::string_view type,
+                        Value (*to_value)(const void*), const void* state) override;
 
   /// Every actor here has done `step` and none has begun the next. A segment of a resumed run ends at the mark of its last checkpoint,
   /// so a job marks the step on every rank, and has the journals written (Journal::sync), before it keeps the checkpoint.

@@ -15,18 +15,21 @@ std::string_view to_string(EnvelopeKind kind) {
   return at < std::size(names) ? names[at] : "unknown";
 }
 
-/// The first field whose digest differs, and both digests; without one (counts differ, or the parts agree and the whole does not) the whole's.
+/// The first field whose digest differs, and both digests; without one (counts differ, or the parts agree and the whole does not) the
+/// whole's.
 struct FieldDifference {
   std::string name;
   std::string recorded, got;
 };
 
-FieldDifference first_difference(std::span<const std::uint32_t> recorded, const ContentDigest& got, std::uint64_t recorded_whole, const Value& shown) {
+FieldDifference first_difference(std::span<const std::uint32_t> recorded, const ContentDigest& got, std::uint64_t recorded_whole,
+                                 const Value& shown) {
   const std::size_t common = std::min(recorded.size(), got.fields.size());
   for (std::size_t i = 0; i < common; ++i) {
     if (recorded[i] == got.fields[i]) continue;
     const bool named = shown.kind == Value::Kind::record && i < shown.names.size();
-    return {.name = named ? shown.names[i] : fmt::format("{}", i), .recorded = fmt::format("{:08x}", recorded[i]),
+    return {.name = named ? shown.names[i] : fmt::format("{}", i),
+            .recorded = fmt::format("{:08x}", recorded[i]),
             .got = fmt::format("{:08x}{}", got.fields[i], named ? " (" + shown.children[i].brief() + ")" : "")};
   }
   return {.name = "(whole)", .recorded = fmt::format("{:016x}", recorded_whole), .got = fmt::format("{:016x}", got.whole)};
@@ -51,7 +54,8 @@ ReplayChecker::ReplayChecker(const Segment& segment) : segment_(segment) {
 
 std::string ReplayChecker::where(const Cursor& cursor, std::uint64_t number) const {
   const ActorHistory& history = *cursor.history;
-  const std::string_view type = number < history.deliveries.size() ? std::string_view(segment_.names[history.deliveries[number].type]) : "no message";
+  const std::string_view type =
+      number < history.deliveries.size() ? std::string_view(segment_.names[history.deliveries[number].type]) : "no message";
   return fmt::format("actor {}, message {}, {}", segment_.name_of(history.id), number, type);
 }
 
@@ -101,11 +105,13 @@ Result<void> ReplayChecker::check_left_behind(const Cursor& cursor, std::uint64_
   }
   if (cursor.notes < history.notes.size() && history.notes[cursor.notes].number < before) {
     const RecordedDigest& note = history.notes[cursor.notes];
-    return diverge(fmt::format("{}, note {}: recorded digest {:016x}, got none", where(cursor, note.number), segment_.names[note.name], note.digest));
+    return diverge(
+        fmt::format("{}, note {}: recorded digest {:016x}, got none", where(cursor, note.number), segment_.names[note.name], note.digest));
   }
   if (cursor.states < history.states.size() && history.states[cursor.states].number < before) {
     const RecordedDigest& state = history.states[cursor.states];
-    return diverge(fmt::format("{}, state {}: recorded digest {:016x}, got none", where(cursor, state.number), segment_.names[state.name], state.digest));
+    return diverge(fmt::format("{}, state {}: recorded digest {:016x}, got none", where(cursor, state.number), segment_.names[state.name],
+                               state.digest));
   }
   return {};
 }
@@ -119,19 +125,24 @@ Result<void> ReplayChecker::on_delivery(const Delivery& delivery) {
   const ActorHistory& history = *cursor.history;
   if (Result<void> done = check_left_behind(cursor, delivery.number); !done) return done;
   if (delivery.number >= history.deliveries.size()) {
-    return diverge(fmt::format("actor {}, message {}: recorded {} messages, got {} after them", delivery.actor_name, delivery.number, history.deliveries.size(), envelope.type->name));
+    return diverge(fmt::format("actor {}, message {}: recorded {} messages, got {} after them", delivery.actor_name, delivery.number,
+                               history.deliveries.size(), envelope.type->name));
   }
   const RecordedDelivery& recorded = history.deliveries[delivery.number];
   const std::string& type = segment_.names[recorded.type];
-  if (type != envelope.type->name) return diverge(fmt::format("{}, type: recorded {}, got {}", where(cursor, delivery.number), type, envelope.type->name));
+  if (type != envelope.type->name)
+    return diverge(fmt::format("{}, type: recorded {}, got {}", where(cursor, delivery.number), type, envelope.type->name));
   if (recorded.origin != envelope.origin || recorded.kind != envelope.kind) {
-    return diverge(fmt::format("{}, origin: recorded {} {} of {}, got {} {} of {}", where(cursor, delivery.number), to_string(recorded.kind), recorded.origin.sequence,
-                               segment_.name_of(recorded.origin.sender), to_string(envelope.kind), envelope.origin.sequence, segment_.name_of(envelope.origin.sender)));
+    return diverge(fmt::format("{}, origin: recorded {} {} of {}, got {} {} of {}", where(cursor, delivery.number),
+                               to_string(recorded.kind), recorded.origin.sequence, segment_.name_of(recorded.origin.sender),
+                               to_string(envelope.kind), envelope.origin.sequence, segment_.name_of(envelope.origin.sender)));
   }
   const ContentDigest digest = envelope.type->digest(envelope.payload());
   if (digest.whole != recorded.digest || digest.bytes != recorded.bytes) {
-    const FieldDifference field = first_difference(history.fields_of(recorded), digest, recorded.digest, envelope.type->to_value(envelope.payload()));
-    return diverge(fmt::format("{}, field {}: recorded digest {}, got {}", where(cursor, delivery.number), field.name, field.recorded, field.got));
+    const FieldDifference field =
+        first_difference(history.fields_of(recorded), digest, recorded.digest, envelope.type->to_value(envelope.payload()));
+    return diverge(
+        fmt::format("{}, field {}: recorded digest {}, got {}", where(cursor, delivery.number), field.name, field.recorded, field.got));
   }
   cursor.delivered = delivery.number + 1;
   cursor.bytes += digest.bytes;
@@ -160,11 +171,12 @@ Result<void> ReplayChecker::on_note(ActorId actor, std::uint64_t number, std::st
   }
   const RecordedDigest& recorded = notes[cursor.notes++];
   if (recorded.digest == digest.whole) return {};
-  return diverge(fmt::format("{}, note {}: recorded digest {:016x}, got {:016x}", where(cursor, number), what, recorded.digest, digest.whole));
+  return diverge(
+      fmt::format("{}, note {}: recorded digest {:016x}, got {:016x}", where(cursor, number), what, recorded.digest, digest.whole));
 }
 
-Result<void> ReplayChecker::on_state(ActorId actor, std::uint64_t number, const ContentDigest& digest, std::string_view type, Value (*to_value)(const void*),
-                                     const void* state) {
+Result<void> ReplayChecker::on_state(ActorId actor, std::uint64_t number, const ContentDigest& digest, std::string_view type,
+                                     Value (*to_value)(const void*), const void* state) {
   Result<Cursor*> found = cursor_of(actor, "", number);
   if (!found) return std::move(found).error();
   Cursor& cursor = **found;
@@ -175,7 +187,8 @@ Result<void> ReplayChecker::on_state(ActorId actor, std::uint64_t number, const 
   const RecordedDigest& recorded = states[cursor.states++];
   if (recorded.digest == digest.whole) return {};
   const FieldDifference field = first_difference(cursor.history->fields_of(recorded), digest, recorded.digest, to_value(state));
-  return diverge(fmt::format("{}, state field {}: recorded digest {}, got {}", where(cursor, number), field.name, field.recorded, field.got));
+  return diverge(
+      fmt::format("{}, state field {}: recorded digest {}, got {}", where(cursor, number), field.name, field.recorded, field.got));
 }
 
 Result<void> ReplayChecker::finish() {
@@ -185,7 +198,8 @@ Result<void> ReplayChecker::finish() {
     const Cursor& cursor = cursors_.find(id)->second;
     if (!cursor.spawned) continue;
     if (cursor.delivered < actor.deliveries.size()) {
-      return diverge(fmt::format("{}: recorded {} messages, got {}", where(cursor, cursor.delivered), actor.deliveries.size(), cursor.delivered));
+      return diverge(
+          fmt::format("{}: recorded {} messages, got {}", where(cursor, cursor.delivered), actor.deliveries.size(), cursor.delivered));
     }
     if (Result<void> done = check_left_behind(cursor, cursor.delivered); !done) return done;
   }

@@ -26,9 +26,9 @@ struct ReplayCounts {
   std::uint64_t deliveries = 0, bytes = 0, clock_reads = 0, notes = 0, states = 0;
 };
 
-/// Compares a re-execution with a segment, on any number of ranks (each then has its own, of the actors it hosts). Clock reads get the recorded
-/// times. After the first difference every call returns it: Error{divergence, "actor NAME, message N, TYPE, field F: recorded …, got …"}.
-/// Calls about one actor come one at a time, those about several at once; the segment outlives it.
+/// Compares a re-execution with a segment, on any number of ranks (each then has its own, of the actors it hosts). Clock reads get the
+/// recorded times. After the first difference every call returns it: Error{divergence, "actor NAME, message N, TYPE, field F: recorded …,
+/// got …"}. Calls about one actor come one at a time, those about several at once; the segment outlives it.
 class ReplayChecker : public DeliveryObserver {
  public:
   explicit ReplayChecker(const Segment& segment);
@@ -38,8 +38,8 @@ class ReplayChecker : public DeliveryObserver {
   Result<void> on_delivery(const Delivery& delivery) override;
   Result<Time> on_clock_read(ActorId actor, std::uint64_t number, Time real) override;
   Result<void> on_note(ActorId actor, std::uint64_t number, std::string_view what, const ContentDigest& digest) override;
-  Result<void> on_state(ActorId actor, std::uint64_t number, const ContentDigest& digest, std::string_view type, Value (*to_value)(const void*),
-                        const void* state) override;
+  Result<void> on_state(ActorId actor, std::uint64_t number, const ContentDigest& digest, std::string_view type,
+                        Value (*to_value)(const void*), const void* state) override;
 
   /// When the re-execution has stopped: the first difference so far; else, of a whole segment, the first actor spawned here that has not
   /// seen all of its recorded messages, clock reads, notes and states.

@@ -33,24 +33,29 @@ Result<std::vector<std::string>> files_below(const fs::path& folder) {
 
 /// What a run leaves beside its record: derived from it, or about the processes that write it.
 bool is_result(std::string_view path) {
-  return path == "run.h5" || path == "metrics.jsonl" || path == "summary.json" || path == "run.lock" || path.find("tfevents") != std::string_view::npos ||
-         path.ends_with(".partial");
+  return path == "run.h5" || path == "metrics.jsonl" || path == "summary.json" || path == "run.lock" ||
+         path.find("tfevents") != std::string_view::npos || path.ends_with(".partial");
 }
+
+bool is_journal(std::string_view path) { return path.starts_with("journals/"); }
 
 Result<void> check_file(const fs::path& folder, const FileEntry& entry) {
   const fs::path path = folder / entry.path;
   if (!is_there(path)) return Error{ErrorCode::corrupt, fmt::format("{}: want {} bytes, got no file", path.string(), entry.bytes)};
   Result<FileDigest> got = digest_file(path);
   if (!got) return std::move(got).error();
-  if (got->bytes != entry.bytes) return Error{ErrorCode::corrupt, fmt::format("{}: want {} bytes, got {}", path.string(), entry.bytes, got->bytes)};
-  if (got->digest.hex() != entry.digest) return Error{ErrorCode::corrupt, fmt::format("{}: want digest {}, got {}", path.string(), entry.digest, got->digest.hex())};
+  if (got->bytes != entry.bytes)
+    return Error{ErrorCode::corrupt, fmt::format("{}: want {} bytes, got {}", path.string(), entry.bytes, got->bytes)};
+  if (got->digest.hex() != entry.digest)
+    return Error{ErrorCode::corrupt, fmt::format("{}: want digest {}, got {}", path.string(), entry.digest, got->digest.hex())};
   return {};
 }
 
 }  // namespace
 
 Result<RunRecord> RunRecord::create(const fs::path& folder, const RunInfo& info) {
-  if (is_there(folder / "run.h5")) return Error{ErrorCode::bad_input, fmt::format("{}: want a folder without a run, got one with run.h5", folder.string())};
+  if (is_there(folder / "run.h5"))
+    return Error{ErrorCode::bad_input, fmt::format("{}: want a folder without a run, got one with run.h5", folder.string())};
   for (const char* inside : {"journals", "record", "checkpoints"}) {
     if (Result<void> made = make_folder(folder / inside); !made) return std::move(made).error();
   }
@@ -72,8 +77,9 @@ Result<RunRecord> RunRecord::open(const fs::path& folder) {
 }
 
 Result<std::uint32_t> RunRecord::begin_attempt(std::uint64_t start_step, std::uint32_t ranks) {
-  if (!manifest_.attempts.empty() && manifest_.checkpoint(start_step) == nullptr) {
-    return Error{ErrorCode::bad_input, fmt::format("{}: want a checkpoint of step {} to begin from, got none", folder_.string(), start_step)};
+  if (start_step > 0 && manifest_.checkpoint(start_step) == nullptr) {
+    return Error{ErrorCode::bad_input,
+                 fmt::format("{}: want a checkpoint of step {} to begin from, got none", folder_.string(), start_step)};
   }
   if (Result<std::uint32_t> sealed = seal_attempts(); !sealed) return sealed;
   if (Result<void> cleared = clear_leftovers(); !cleared) return std::move(cleared).error();
@@ -120,6 +126,20 @@ Result<void> RunRecord::add_file(const std::string& relative_path) {
   return write_manifest(folder_, manifest_);
 }
 
+Result<std::uint32_t> RunRecord::add_other_files() {
+  Result<std::vector<std::string>> found = files_below(folder_);
+  if (!found) return std::move(found).error();
+  std::uint32_t added = 0;
+  for (const std::string& path : *found) {
+    if (is_result(path) || manifest_.file(path) != nullptr || is_journal(path)) continue;
+    if (Result<void> listed = list_file(path); !listed) return std::move(listed).error();
+    ++added;
+  }
+  if (added == 0) return added;
+  if (Result<void> wrote = write_manifest(folder_, manifest_); !wrote) return std::move(wrote).error();
+  return added;
+}
+
 Result<void> RunRecord::add_checkpoint(std::uint64_t step, const Value& state, std::string_view weights_digest) {
   CheckpointEntry entry;
   entry.step = step;
@@ -130,13 +150,15 @@ Result<void> RunRecord::add_checkpoint(std::uint64_t step, const Value& state, s
   if (Result<void> listed = list_file(entry.file); !listed) return listed;
   std::erase_if(manifest_.checkpoints, [&](const CheckpointEntry& other) { return other.step == step; });
   manifest_.checkpoints.push_back(std::move(entry));
-  std::sort(manifest_.checkpoints.begin(), manifest_.checkpoints.end(), [](const CheckpointEntry& a, const CheckpointEntry& b) { return a.step < b.step; });
+  std::sort(manifest_.checkpoints.begin(), manifest_.checkpoints.end(),
+            [](const CheckpointEntry& a, const CheckpointEntry& b) { return a.step < b.step; });
   return write_manifest(folder_, manifest_);
 }
 
 Result<Value> RunRecord::load_checkpoint(std::uint64_t step) const {
   const CheckpointEntry* entry = manifest_.checkpoint(step);
-  if (entry == nullptr) return Error{ErrorCode::bad_input, fmt::format("{}: want a checkpoint of step {}, got none", folder_.string(), step)};
+  if (entry == nullptr)
+    return Error{ErrorCode::bad_input, fmt::format("{}: want a checkpoint of step {}, got none", folder_.string(), step)};
   const FileEntry* file = manifest_.file(entry->file);
   if (file == nullptr) return Error{ErrorCode::corrupt, fmt::format("{}: run.h5 lists no digest of {}", folder_.string(), entry->file)};
   if (Result<void> checked = check_file(folder_, *file); !checked) return std::move(checked).error();
@@ -176,7 +198,8 @@ Result<std::uint32_t> RunRecord::seal_attempt(AttemptEntry& attempt) {
     Result<JournalTables> tables = read_journal(folder_ / journal);
     if (!tables) return std::move(tables).error();
     const std::string sealed = sealed_path(attempt.number, rank);
-    if (Result<void> wrote = save_value_file(folder_ / sealed, *tables, {.compress = true, .links = {}}); !wrote) return std::move(wrote).error();
+    if (Result<void> wrote = save_value_file(folder_ / sealed, *tables, {.compress = true, .links = {}}); !wrote)
+      return std::move(wrote).error();
     if (Result<void> listed = list_file(sealed); !listed) return std::move(listed).error();
     count_events(manifest_, *tables);
     exit = exit_of(*tables, rank);
@@ -217,7 +240,8 @@ Result<void> RunRecord::seal(std::string_view summary) {
   return write_manifest(folder_, manifest_);
 }
 
-Result<std::unique_ptr<Journal>> create_journal(const fs::path& folder, std::string_view run_id, std::uint32_t attempt, std::uint32_t rank, const JournalOptions& options) {
+Result<std::unique_ptr<Journal>> create_journal(const fs::path& folder, std::string_view run_id, std::uint32_t attempt, std::uint32_t rank,
+                                                const JournalOptions& options) {
   JournalHeader header;
   header.attempt = attempt;
   header.rank = rank;

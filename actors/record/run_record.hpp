@@ -17,9 +17,9 @@ struct RunInfo {
   std::string run_id;
   std::string configuration;  ///< the job file's text with all overrides, in canonical form
   std::string build_id;
-  std::string contract;       ///< the numerics contract's name and hash
+  std::string contract;  ///< the numerics contract's name and hash
   std::string level = "order";
-  std::vector<Fact> facts;    ///< machine, hosts, versions, times: whatever a reader may want to know
+  std::vector<Fact> facts;  ///< machine, hosts, versions, times: whatever a reader may want to know
 };
 
 /// The record of a run's folder, as rank 0 writes it; every change is in run.h5, whole, when the call returns. One thread at a time.
@@ -34,7 +34,7 @@ class RunRecord {
   const std::filesystem::path& folder() const { return folder_; }
   const Manifest& manifest() const { return manifest_; }
 
-  /// A start of the job from the checkpoint of `start_step` (whose file may still be to come for a new run's step 0). Seals what earlier
+  /// A start of the job from the checkpoint of `start_step` (0 needs none: a run may be killed before its first). Seals what earlier
   /// attempts left and clears what a kill left half-made. Returns the attempt's number. The other ranks must begin after it.
   Result<std::uint32_t> begin_attempt(std::uint64_t start_step, std::uint32_t ranks);
 
@@ -48,6 +48,9 @@ class RunRecord {
 
   /// Takes a file of the folder (job file, inputs) into the record, as it is now.
   Result<void> add_file(const std::string& relative_path);
+  /// The same for every file of the folder that is neither in the record nor a result that a run goes on writing (metrics.jsonl,
+  /// summary.json, event files). Returns how many.
+  Result<std::uint32_t> add_other_files();
 
   /// The clean end, when every rank has closed its journal: journals become HDF5 files, the run is finished.
   Result<void> seal(std::string_view summary);
@@ -66,8 +69,8 @@ class RunRecord {
 };
 
 /// Rank's own journal of an attempt that rank 0 has begun.
-Result<std::unique_ptr<Journal>> create_journal(const std::filesystem::path& folder, std::string_view run_id, std::uint32_t attempt, std::uint32_t rank,
-                                                const JournalOptions& options = {});
+Result<std::unique_ptr<Journal>> create_journal(const std::filesystem::path& folder, std::string_view run_id, std::uint32_t attempt,
+                                                std::uint32_t rank, const JournalOptions& options = {});
 
 /// `troupe recover`: seals the record of a run whose processes are all gone. Returns the number of journals sealed.
 Result<std::uint32_t> recover(const std::filesystem::path& folder);

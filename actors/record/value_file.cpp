@@ -46,17 +46,28 @@ std::string stored_digest(const Bytes& block) {
 
 hid_t memory_type(ScalarType type) {
   switch (type) {
-    case ScalarType::boolean: return H5T_NATIVE_INT8;
-    case ScalarType::int8: return H5T_STD_I8LE;
-    case ScalarType::uint8: return H5T_STD_U8LE;
-    case ScalarType::int16: return H5T_STD_I16LE;
-    case ScalarType::uint16: return H5T_STD_U16LE;
-    case ScalarType::int32: return H5T_STD_I32LE;
-    case ScalarType::uint32: return H5T_STD_U32LE;
-    case ScalarType::int64: return H5T_STD_I64LE;
-    case ScalarType::uint64: return H5T_STD_U64LE;
-    case ScalarType::float32: return H5T_IEEE_F32LE;
-    case ScalarType::float64: return H5T_IEEE_F64LE;
+    case ScalarType::boolean:
+      return H5T_NATIVE_INT8;
+    case ScalarType::int8:
+      return H5T_STD_I8LE;
+    case ScalarType::uint8:
+      return H5T_STD_U8LE;
+    case ScalarType::int16:
+      return H5T_STD_I16LE;
+    case ScalarType::uint16:
+      return H5T_STD_U16LE;
+    case ScalarType::int32:
+      return H5T_STD_I32LE;
+    case ScalarType::uint32:
+      return H5T_STD_U32LE;
+    case ScalarType::int64:
+      return H5T_STD_I64LE;
+    case ScalarType::uint64:
+      return H5T_STD_U64LE;
+    case ScalarType::float32:
+      return H5T_IEEE_F32LE;
+    case ScalarType::float64:
+      return H5T_IEEE_F64LE;
   }
   throw Failure{"unknown scalar type"};
 }
@@ -64,7 +75,8 @@ hid_t memory_type(ScalarType type) {
 /// The enumeration by which h5py knows booleans.
 Handle boolean_type() {
   Handle type(H5Tenum_create(H5T_NATIVE_INT8), "boolean type");
-  for (const std::int8_t value : {std::int8_t{0}, std::int8_t{1}}) check(H5Tenum_insert(type.id(), value == 0 ? "FALSE" : "TRUE", &value), "boolean type");
+  for (const std::int8_t value : {std::int8_t{0}, std::int8_t{1}})
+    check(H5Tenum_insert(type.id(), value == 0 ? "FALSE" : "TRUE", &value), "boolean type");
   return type;
 }
 
@@ -157,12 +169,18 @@ class TreeWriter {
 
   void put(hid_t parent, const std::string& name, const std::string& path, const Value& value) {
     switch (value.kind) {
-      case Kind::absent: return absent(parent, name, path);
-      case Kind::scalar: return scalar(parent, name, path, value);
-      case Kind::text: return text(parent, name, path, value.text);
-      case Kind::array: return array(parent, name, path, value);
-      case Kind::list: return list(parent, name, path, value);
-      case Kind::record: return group(parent, name, path, value);
+      case Kind::absent:
+        return absent(parent, name, path);
+      case Kind::scalar:
+        return scalar(parent, name, path, value);
+      case Kind::text:
+        return text(parent, name, path, value.text);
+      case Kind::array:
+        return array(parent, name, path, value);
+      case Kind::list:
+        return list(parent, name, path, value);
+      case Kind::record:
+        return group(parent, name, path, value);
     }
   }
 
@@ -173,7 +191,8 @@ class TreeWriter {
   }
 
   void scalar(hid_t parent, const std::string& name, const std::string& path, const Value& value) {
-    if (value.data.size() != size_of(value.type)) throw Failure{fmt::format("{}: want {} bytes of a scalar, got {}", path, size_of(value.type), value.data.size())};
+    if (value.data.size() != size_of(value.type))
+      throw Failure{fmt::format("{}: want {} bytes of a scalar, got {}", path, size_of(value.type), value.data.size())};
     Handle type = file_type(value.type);
     Handle space(H5Screate(H5S_SCALAR), path);
     dataset(parent, name, path, type.id(), space.id(), value.data.data());
@@ -193,7 +212,9 @@ class TreeWriter {
     std::uint64_t elements = 1;
     bool fits = shape.size() <= H5S_MAX_RANK && value.data.size() % size_of(value.type) == 0;
     for (const hsize_t extent : shape) fits = fits && !__builtin_mul_overflow(elements, extent, &elements);
-    if (!fits || elements != count) throw Failure{fmt::format("{}: want a shape of {} elements and at most {} dimensions, got {}", path, count, H5S_MAX_RANK, value.brief())};
+    if (!fits || elements != count)
+      throw Failure{
+          fmt::format("{}: want a shape of {} elements and at most {} dimensions, got {}", path, count, H5S_MAX_RANK, value.brief())};
     Handle type = file_type(value.type);
     Handle space(H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr), path);
     Handle set = dataset(parent, name, path, type.id(), space.id(), value.data.data(), compress_ && shape.size() == 1 && count > kChunk);
@@ -201,12 +222,14 @@ class TreeWriter {
   }
 
   void list(hid_t parent, const std::string& name, const std::string& path, const Value& value) {
-    const bool one_type = all_of_kind(value.children, Kind::scalar) && std::all_of(value.children.begin(), value.children.end(), [&](const Value& child) {
-      return child.type == value.children[0].type && child.data.size() == size_of(child.type);
-    });
+    const bool one_type =
+        all_of_kind(value.children, Kind::scalar) && std::all_of(value.children.begin(), value.children.end(), [&](const Value& child) {
+          return child.type == value.children[0].type && child.data.size() == size_of(child.type);
+        });
     if (one_type) return scalars(parent, name, path, value);
     const bool plain_texts = all_of_kind(value.children, Kind::text) &&
-                             std::all_of(value.children.begin(), value.children.end(), [](const Value& child) { return child.text.find('\0') == std::string::npos; });
+                             std::all_of(value.children.begin(), value.children.end(),
+                                         [](const Value& child) { return child.text.find('\0') == std::string::npos; });
     if (plain_texts) return texts(parent, name, path, value);
     group(parent, name, path, value);
   }
@@ -239,7 +262,8 @@ class TreeWriter {
     children(made.id(), path, value);
   }
 
-  Handle dataset(hid_t parent, const std::string& name, const std::string& path, hid_t type, hid_t space, const void* data, bool chunked = false) {
+  Handle dataset(hid_t parent, const std::string& name, const std::string& path, hid_t type, hid_t space, const void* data,
+                 bool chunked = false) {
     Handle properties(H5Pcreate(H5P_DATASET_CREATE), path);
     check(H5Pset_obj_track_times(properties.id(), 0), path);
     if (chunked) {
@@ -248,7 +272,8 @@ class TreeWriter {
       check(H5Pset_deflate(properties.id(), 1), path);
     }
     Handle set(H5Dcreate2(parent, name.c_str(), type, space, H5P_DEFAULT, properties.id(), H5P_DEFAULT), path);
-    if (data != nullptr && H5Sget_simple_extent_npoints(space) > 0) check(H5Dwrite(set.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), path);
+    if (data != nullptr && H5Sget_simple_extent_npoints(space) > 0)
+      check(H5Dwrite(set.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), path);
     return set;
   }
 
@@ -312,7 +337,8 @@ class TreeReader {
     Handle type(H5Dget_type(set), path);
     Handle space(H5Dget_space(set), path);
     const auto count = static_cast<std::size_t>(check(H5Sget_simple_extent_npoints(space.id()), path));
-    if (H5Tget_class(type.id()) == H5T_STRING) return kind == "list" ? texts(set, type.id(), space.id(), count, path) : text(set, type.id(), count, path);
+    if (H5Tget_class(type.id()) == H5T_STRING)
+      return kind == "list" ? texts(set, type.id(), space.id(), count, path) : text(set, type.id(), count, path);
     out.type = scalar_type(type.id(), path);
     out.data.resize(count * size_of(out.type));
     if (count > 0) check(H5Dread(set, type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, out.data.data()), path);
@@ -405,7 +431,9 @@ Result<void> store(const std::filesystem::path& path, std::span<std::byte> conte
   return done;
 }
 
-Error corrupt(const std::filesystem::path& path, std::string detail) { return {ErrorCode::corrupt, fmt::format("{}: {}", path.string(), detail)}; }
+Error corrupt(const std::filesystem::path& path, std::string detail) {
+  return {ErrorCode::corrupt, fmt::format("{}: {}", path.string(), detail)};
+}
 
 }  // namespace
 
@@ -431,16 +459,19 @@ Result<Digest128> verify_value_file(const std::filesystem::path& path) {
     if (!got) return std::move(got).error();
     if (*got != kUserBlockBytes) return corrupt(path, fmt::format("want a first block of {} bytes, got {}", kUserBlockBytes, *got));
   }
-  if (std::memcmp(block.data(), kMagic.data(), kMagic.size()) != 0) return corrupt(path, "want TROUPEH5 in the first bytes, got something else");
+  if (std::memcmp(block.data(), kMagic.data(), kMagic.size()) != 0)
+    return corrupt(path, "want TROUPEH5 in the first bytes, got something else");
   std::uint32_t version = 0;
   std::memcpy(&version, block.data() + 8, sizeof version);
-  if (version != kVersion) return Error{ErrorCode::unsupported, fmt::format("{}: want format {}, got {}", path.string(), kVersion, version)};
+  if (version != kVersion)
+    return Error{ErrorCode::unsupported, fmt::format("{}: want format {}, got {}", path.string(), kVersion, version)};
   Result<FileDigest> contents = digest_file(path, kUserBlockBytes);
   if (!contents) return std::move(contents).error();
   std::uint64_t length = 0;
   std::memcpy(&length, block.data() + 16, sizeof length);
   if (length != contents->bytes) return corrupt(path, fmt::format("want {} bytes after the first block, got {}", length, contents->bytes));
-  if (stored_digest(block) != contents->digest.hex()) return corrupt(path, fmt::format("contents: want digest {}, got {}", stored_digest(block), contents->digest.hex()));
+  if (stored_digest(block) != contents->digest.hex())
+    return corrupt(path, fmt::format("contents: want digest {}, got {}", stored_digest(block), contents->digest.hex()));
   if (block != user_block(*contents)) return corrupt(path, "want zeros where the first block stores nothing, got something else");
   return contents->digest;
 }

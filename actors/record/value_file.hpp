@@ -23,7 +23,8 @@ struct ValueFileOptions {
 };
 
 /// Writes a tree as HDF5 groups and datasets (value_file.md), aside, then durable, then renamed. Equal trees give equal bytes.
-/// Errors: io; bad_input for a tree that HDF5 cannot hold (a shape that does not fit its data, over 32 dimensions, a name twice), naming the object.
+/// Errors: io; bad_input for a tree that HDF5 cannot hold (a shape that does not fit its data, over 32 dimensions, a name twice), naming
+/// the object.
 Result<void> write_value_file(const std::filesystem::path& path, const Value& value, const ValueFileOptions& options = {});
 
 /// Checks length and digest of the whole file before anything in it is trusted.

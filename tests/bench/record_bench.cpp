@@ -8,7 +8,8 @@
 #include "actors/record/messages.hpp"
 #include "actors/record/recorder.hpp"
 
-// What recording a delivery costs: the bound is the digest of the message (XXH3, about 40 GB/s, over its encoding) and one copy of some 40 bytes.
+// What recording a delivery costs: the bound is the digest of the message (XXH3, about 40 GB/s, over its encoding) and one copy of some 40
+// bytes.
 namespace troupe::record {
 namespace {
 
@@ -38,7 +39,8 @@ class RecordingBench : public benchmark::Fixture {
     std::uint64_t number = 0;
     for (auto _ : state) {
       envelope->origin.sequence = number;
-      benchmark::DoNotOptimize(recorder_->on_delivery({.actor = actor_id(name), .number = number++, .envelope = envelope.get(), .actor_name = name}));
+      benchmark::DoNotOptimize(
+          recorder_->on_delivery({.actor = actor_id(name), .number = number++, .envelope = envelope.get(), .actor_name = name}));
     }
     if (state.thread_index() != 0) return;
     (void)journal_->flush();
@@ -55,7 +57,9 @@ class RecordingBench : public benchmark::Fixture {
 BENCHMARK_DEFINE_F(RecordingBench, SmallMessage)(benchmark::State& state) { record(state, Ping{.round = 7, .note = "some text"}); }
 BENCHMARK_REGISTER_F(RecordingBench, SmallMessage)->Threads(1)->Threads(2)->Threads(4);
 
-BENCHMARK_DEFINE_F(RecordingBench, FourMegabytes)(benchmark::State& state) { record(state, Pong{.values = std::vector<float>(1U << 20U, 0.5F)}); }
+BENCHMARK_DEFINE_F(RecordingBench, FourMegabytes)(benchmark::State& state) {
+  record(state, Pong{.values = std::vector<float>(1U << 20U, 0.5F)});
+}
 BENCHMARK_REGISTER_F(RecordingBench, FourMegabytes);
 
 void DigestAlone(benchmark::State& state) {

@@ -51,12 +51,17 @@ TEST(Inspect, SaysTheSameInTextAndJson) {
   record_finished_run(scratch.path());
   const RunSummary summary = *inspect(scratch.path());
   const std::string text = to_text(summary);
-  for (const char* part : {"run run-7: finished, step 3, 2 ranks", "rank 1: done", "driver", "checkpoints/step-000002.h5", "bytes a message"}) {
+  for (const char* part :
+       {"run run-7: finished, step 3, 2 ranks", "rank 1: done", "driver", "checkpoints/step-000002.h5", "bytes a message"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
   }
   if (!has_h5py()) GTEST_SKIP() << "no /usr/bin/python3 with h5py";
   write_text(scratch.path() / "out.json", to_json(to_value(summary)));
-  EXPECT_EQ(python(scratch.path(), "import json; s = json.load(open('out.json')); assert s['messages'][0]['count'] == 4 and s['attempts'][0]['exits'][1]['said']"), 0);
+  EXPECT_EQ(
+      python(
+          scratch.path(),
+          "import json; s = json.load(open('out.json')); assert s['messages'][0]['count'] == 4 and s['attempts'][0]['exits'][1]['said']"),
+      0);
 }
 
 TEST(Json, EscapesTextsAndNestsArrays) {

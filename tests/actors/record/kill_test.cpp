@@ -25,7 +25,9 @@ struct Progress {
 
 class SharedProgress {
  public:
-  SharedProgress() : memory_(::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)), progress_(new (memory_) Progress) {}
+  SharedProgress()
+      : memory_(::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)),
+        progress_(new (memory_) Progress) {}
   ~SharedProgress() { ::munmap(memory_, sizeof(Progress)); }
   SharedProgress(const SharedProgress&) = delete;
   SharedProgress& operator=(const SharedProgress&) = delete;

@@ -46,8 +46,9 @@ class Scene {
   }
   template <class T>
   Result<void> state(std::string_view actor, const T& state) {
-    return observer_.on_state(actor_id(actor), current(actor), content_digest(state), type_name<T>(),
-                              [](const void* s) { return to_value(*static_cast<const T*>(s)); }, &state);
+    return observer_.on_state(
+        actor_id(actor), current(actor), content_digest(state), type_name<T>(),
+        [](const void* s) { return to_value(*static_cast<const T*>(s)); }, &state);
   }
 
  private:

@@ -101,7 +101,8 @@ TEST_F(Replay, NamesAClockReadThatIsGone) {
   Scene scene(checker);
   scene.spawn("worker");
   ASSERT_TRUE(scene.deliver("worker", "driver", Ping{.round = 1, .note = "work"}, EnvelopeKind::ask));
-  expect_divergence(scene.deliver("worker", "driver", Ping{.round = 2, .note = "work"}, EnvelopeKind::ask), "actor worker, message 0, record::Ping, clock: recorded a read, got none");
+  expect_divergence(scene.deliver("worker", "driver", Ping{.round = 2, .note = "work"}, EnvelopeKind::ask),
+                    "actor worker, message 0, record::Ping, clock: recorded a read, got none");
 }
 
 TEST_F(Replay, NamesAChangedNoteAndAChangedField) {
@@ -110,7 +111,8 @@ TEST_F(Replay, NamesAChangedNoteAndAChangedField) {
   scene.spawn("worker");
   ASSERT_TRUE(scene.deliver("worker", "driver", Ping{.round = 1, .note = "work"}, EnvelopeKind::ask));
   ASSERT_TRUE(scene.clock("worker", 0ns));
-  expect_divergence(scene.note("worker", "logits", 8), "message 0, record::Ping, note logits: recorded digest 0000000000000007, got 0000000000000008");
+  expect_divergence(scene.note("worker", "logits", 8),
+                    "message 0, record::Ping, note logits: recorded digest 0000000000000007, got 0000000000000008");
 }
 
 TEST_F(Replay, NamesTheFieldOfAChangedState) {
@@ -126,8 +128,10 @@ TEST_F(Replay, NamesTheFieldOfAChangedState) {
 TEST_F(Replay, NamesAnotherOriginAndAnotherType) {
   ReplayChecker origin(segment()), type(segment());
   Scene scene(origin), other(type);
-  expect_divergence(scene.deliver("worker", "driver", Ping{.round = 1, .note = "work"}), "origin: recorded ask 0 of driver, got tell 0 of driver");
-  expect_divergence(other.deliver("worker", "driver", Pong{.values = {1}}, EnvelopeKind::ask), "message 0, record::Ping, type: recorded record::Ping, got record::Pong");
+  expect_divergence(scene.deliver("worker", "driver", Ping{.round = 1, .note = "work"}),
+                    "origin: recorded ask 0 of driver, got tell 0 of driver");
+  expect_divergence(other.deliver("worker", "driver", Pong{.values = {1}}, EnvelopeKind::ask),
+                    "message 0, record::Ping, type: recorded record::Ping, got record::Pong");
 }
 
 TEST_F(Replay, NamesAMessageTooManyAndAnActorTooMany) {

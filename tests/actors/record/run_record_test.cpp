@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "actors/record/history.hpp"
 #include "actors/record/messages.hpp"
 #include "actors/record/recorder.hpp"
 #include "actors/record/runs.hpp"
@@ -113,6 +114,25 @@ TEST(RunRecord, VerifiesEveryFileAndNamesUnknownOnes) {
   EXPECT_NE(broken.error().detail.find("and 1 more"), std::string::npos) << broken.error().detail;
 }
 
+TEST(RunRecord, TakesEveryOtherFileOfTheFolder) {
+  Scratch scratch;
+  RunRecord record = *RunRecord::create(scratch.path(), info());
+  fs::create_directories(scratch.path() / "inputs/model");
+  write_text(scratch.path() / "inputs/model/config.json", "{}");
+  write_text(scratch.path() / "metrics.jsonl", "{}");
+  EXPECT_EQ(*record.add_other_files(), 1U);
+  EXPECT_EQ(*record.add_other_files(), 0U);
+  write_text(scratch.path() / "inputs/model/config.json", "[]");
+  EXPECT_FALSE(verify(scratch.path()));
+}
+
+TEST(RunRecord, BeginsAgainWhenItWasKilledBeforeTheFirstCheckpoint) {
+  Scratch scratch;
+  ASSERT_TRUE(RunRecord::create(scratch.path(), info())->begin_attempt(0, 1));
+  EXPECT_EQ(*RunRecord::open(scratch.path())->begin_attempt(0, 1), 2U);
+  EXPECT_EQ(read_history(scratch.path())->line.size(), 1U);
+}
+
 TEST(RunRecord, VerifiesACopyElsewhere) {
   Scratch scratch, elsewhere;
   record_finished_run(scratch.path());
@@ -169,7 +189,8 @@ assert f['run_id'][()] == b'run-7' and f['finished'][()] and f['attempts/0/ranks
 events = f['events/0001-0001']
 assert events['deliveries/number'][:].tolist() == [0, 1, 2]
 assert events['actors/name'][events['deliveries/actor'][0]] == b'worker'
-)"), 0);
+)"),
+            0);
 }
 
 }  // namespace

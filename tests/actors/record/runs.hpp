@@ -30,7 +30,8 @@ class ToyRun {
   /// The first error of any delivery.
   Result<void> start() { return driver_.deliver("driver", "", Ping{.round = 0, .note = "start"}); }
   Result<void> step(std::uint64_t step, std::string_view note = "work") {
-    if (auto asked = worker_.deliver("worker", "driver", Ping{.round = step, .note = std::string(note)}, EnvelopeKind::ask); !asked) return asked;
+    if (auto asked = worker_.deliver("worker", "driver", Ping{.round = step, .note = std::string(note)}, EnvelopeKind::ask); !asked)
+      return asked;
     if (auto read = worker_.clock("worker", Time(static_cast<std::int64_t>(step) * 1000)); !read) return std::move(read).error();
     if (auto noted = worker_.note("worker", "logits", step * 7); !noted) return noted;
     if (auto shown = worker_.state("worker", Ping{.round = step, .note = "state"}); !shown) return shown;
@@ -41,8 +42,10 @@ class ToyRun {
   Scene driver_, worker_;
 };
 
-/// One attempt: steps start+1 … last, a checkpoint after each up to `checkpoints_until`. Without `reason` the journals end like those of a killed process.
-inline void record_attempt(RunRecord& record, std::uint64_t start, std::uint64_t last, std::uint64_t checkpoints_until, std::optional<Error> reason) {
+/// One attempt: steps start+1 … last, a checkpoint after each up to `checkpoints_until`. Without `reason` the journals end like those of a
+/// killed process.
+inline void record_attempt(RunRecord& record, std::uint64_t start, std::uint64_t last, std::uint64_t checkpoints_until,
+                           std::optional<Error> reason) {
   const std::uint32_t attempt = *record.begin_attempt(start, 2);
   auto journal0 = *create_journal(record.folder(), "run-7", attempt, 0);
   auto journal1 = *create_journal(record.folder(), "run-7", attempt, 1);

@@ -65,22 +65,26 @@ SimulationOptions options_of(std::uint32_t ranks) {
   SimulationOptions options;
   options.ranks = ranks;
   options.system.seed = 5;
-  for (std::size_t i = 0; i < kNames.size(); ++i) options.system.directory[actor_id(kNames[i])] = Rank{static_cast<std::uint32_t>(i) % ranks};
+  for (std::size_t i = 0; i < kNames.size(); ++i)
+    options.system.directory[actor_id(kNames[i])] = Rank{static_cast<std::uint32_t>(i) % ranks};
   return options;
 }
 
 void spawn_all(Simulation& simulation, std::uint32_t ranks, int skew = 0) {
   for (std::uint32_t i = 0; i < kNames.size(); ++i) {
     System& system = simulation.system(i % ranks);
-    if (i == 0) ASSERT_TRUE(system.spawn<Log>(kNames[i]));
-    else ASSERT_TRUE(system.spawn<Talker>(kNames[i], skew));
+    if (i == 0)
+      ASSERT_TRUE(system.spawn<Log>(kNames[i]));
+    else
+      ASSERT_TRUE(system.spawn<Talker>(kNames[i], skew));
   }
 }
 
 std::uint64_t state_digest(Simulation& simulation, std::uint32_t ranks) {
   std::map<std::string, std::uint64_t> digests;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    for (const System::ActorView& view : simulation.system(rank).actors()) digests[std::string(view.name)] = view.actor_class->digest(view.actor).whole;
+    for (const System::ActorView& view : simulation.system(rank).actors())
+      digests[std::string(view.name)] = view.actor_class->digest(view.actor).whole;
   }
   return content_digest(digests).whole;
 }

@@ -37,9 +37,21 @@ struct State {
 };
 
 State sample() {
-  return {.ready = true, .step = 12, .rate = 0.25, .name = "läufer", .empty = "", .binary = std::string("a\0b\0", 4), .ids = {1, -2, 3}, .none = {},
+  return {.ready = true,
+          .step = 12,
+          .rate = 0.25,
+          .name = "läufer",
+          .empty = "",
+          .binary = std::string("a\0b\0", 4),
+          .ids = {1, -2, 3},
+          .none = {},
           .tensors = {{.values = {1, 2, 3, 4, 5, 6}, .shape = {2, 3}}, {.values = {7}, .shape = {1}}, {.values = {}, .shape = {0, 4}}},
-          .words = {"one", "", "three"}, .flags = {true, false}, .missing = std::nullopt, .present = 5, .moments = {{"a/b.weight", {1, 2}}, {"c", {}}}, .pair = {3, "x"}};
+          .words = {"one", "", "three"},
+          .flags = {true, false},
+          .missing = std::nullopt,
+          .present = 5,
+          .moments = {{"a/b.weight", {1, 2}}, {"c", {}}},
+          .pair = {3, "x"}};
 }
 
 void expect_round_trip(const Value& value) {
@@ -140,7 +152,8 @@ TEST(ValueFile, ReportsAFullDiskAndLeavesNothing) {
   EXPECT_FALSE(save_value_file("/dev/full/x.h5", sample()));
   Scratch scratch;
   ASSERT_TRUE(save_value_file(scratch.path() / "x.h5", 1));
-  const Result<void> wrote = with_files_of_at_most(1000, [&] { return save_value_file(scratch.path() / "x.h5", std::vector<double>(4000)); });
+  const Result<void> wrote =
+      with_files_of_at_most(1000, [&] { return save_value_file(scratch.path() / "x.h5", std::vector<double>(4000)); });
   ASSERT_FALSE(wrote);
   EXPECT_EQ(wrote.error().code, ErrorCode::io);
   EXPECT_EQ(*load_value_file<int>(scratch.path() / "x.h5"), 1);
@@ -158,7 +171,8 @@ assert list(f) and f['step'][()] == 12 and f['ready'][()] == True and f['rate'][
 assert f['name'][()].decode() == 'läufer' and f['ids'][:].tolist() == [1, -2, 3]
 assert f['tensors/0/values'].shape == (2, 3) and f['tensors/0/values'].dtype == 'float32'
 assert [w.decode() for w in f['words'][:]] == ['one', '', 'three'] and f['flags'].dtype == bool
-)"), 0);
+)"),
+            0);
 }
 
 }  // namespace
