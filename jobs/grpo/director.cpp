@@ -154,7 +154,7 @@ Task<Result<>> Director::generate(Context& context, Round& round, std::uint64_t 
 }
 
 Task<Result<>> Director::score(Context& context, Round& round) {
-  std::vector<Ask<std::vector<double>>> pieces;
+  std::vector<Ask<Scored>> pieces;
   const auto actors = static_cast<std::uint32_t>(rewards_.size());
   for (std::uint32_t i = 0; i < actors; ++i) {
     const auto [first, last] = collectives::piece_of(round.samples.size(), i, actors);
@@ -167,10 +167,10 @@ Task<Result<>> Director::score(Context& context, Round& round) {
     pieces.push_back(context.ask<Score>(rewards_[i], std::move(piece)));
   }
   Result<> result;
-  for (Ask<std::vector<double>>& piece : pieces) {
-    const Result<std::vector<double>> rewards = co_await piece;
-    if (!rewards) result = rewards.error();
-    else round.rewards.insert(round.rewards.end(), rewards->begin(), rewards->end());
+  for (Ask<Scored>& piece : pieces) {
+    const Result<Scored> scored = co_await piece;
+    if (!scored) result = scored.error();
+    else round.rewards.insert(round.rewards.end(), scored->rewards.begin(), scored->rewards.end());
   }
   co_return result;
 }

@@ -86,9 +86,13 @@ struct Attempt {
   std::string response;
   TROUPE_FIELDS(prompt, answer, response)
 };
-/// To a reward actor: a reward for each.
+struct Scored {
+  std::vector<double> rewards;  ///< in the order of the attempts
+  TROUPE_FIELDS(rewards)
+};
+/// To a reward actor.
 struct Score {
-  using Reply = std::vector<double>;
+  using Reply = Scored;
   std::vector<Attempt> attempts;
   TROUPE_FIELDS(attempts)
 };

@@ -5,10 +5,10 @@
 
 namespace troupe::jobs::grpo {
 
-std::vector<double> Reward::score(const Score& message) {
-  std::vector<double> rewards;
-  for (const Attempt& attempt : message.attempts) rewards.push_back(reward_of(environment().config.task, {attempt.prompt, attempt.answer}, attempt.response));
-  return rewards;
+Scored Reward::score(const Score& message) {
+  Scored scored;
+  for (const Attempt& attempt : message.attempts) scored.rewards.push_back(reward_of(environment().config.task, {attempt.prompt, attempt.answer}, attempt.response));
+  return scored;
 }
 
 }  // namespace troupe::jobs::grpo

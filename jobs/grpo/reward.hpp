@@ -8,7 +8,7 @@ namespace troupe::jobs::grpo {
 /// Scores responses by the task's verifiable reward.
 class Reward {
  public:
-  std::vector<double> score(const Score& message);
+  Scored score(const Score& message);
   static void handlers(Handlers<Reward>& on) { on.message<&Reward::score>(); }
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 
@@ -16,6 +17,7 @@
 #include "jobs/grpo/setting.hpp"
 #include "jobs/job.hpp"
 #include "jobs/launch/stop_signals.hpp"
+#include "jobs/report/wall_clock.hpp"
 #include "models/numerics/contract.hpp"
 #include "models/weights.hpp"
 #include "transport/handshake.hpp"
@@ -63,8 +65,8 @@ struct Beginning {
 struct RankEnd {
   std::uint64_t messages = 0;
   std::uint64_t recorded_bytes = 0;
-  double recording_s = 0;
-  TROUPE_FIELDS(messages, recorded_bytes, recording_s)
+  double recording_share = 0;  ///< of wall time: digests, encoding, the journal's thread, waits for the disk
+  TROUPE_FIELDS(messages, recorded_bytes, recording_share)
 };
 
 record::RunInfo run_info(const GrpoConfig& config, const scheduler::Plan& plan) {
@@ -193,7 +195,8 @@ class Run {
     system_.reset();
     if (journal_) {
       mine.recorded_bytes = journal_->cost().bytes;
-      mine.recording_s = std::chrono::duration<double>(journal_->cost().in_actors).count();
+      const record::RecordingCost cost = journal_->cost();
+      mine.recording_share = std::chrono::duration<double>(cost.in_actors + cost.in_writer).count() / (monotonic_seconds() - began_s_);
       if (Result<void> closed = journal_->close(outcome.error); !closed && outcome.error.code == ErrorCode::ok) outcome.error = closed.error();
       recorder_.reset();
       journal_.reset();
@@ -214,7 +217,7 @@ class Run {
     for (const RankEnd& each : ranks) {
       sum.messages += each.messages;
       sum.recorded_bytes += each.recorded_bytes;
-      sum.recording_s += each.recording_s;
+      sum.recording_share = std::max(sum.recording_share, each.recording_share);
     }
     summary.messages = sum.messages;
     summary.metrics = outcome.metrics;
@@ -223,7 +226,7 @@ class Run {
     summary.metrics["training/rollout_probs_diff_max"] = outcome.director.probs_diff_max;
     if (sum.messages > 0 && sum.recorded_bytes > 0) {
       summary.metrics["record/bytes_per_message"] = static_cast<double>(sum.recorded_bytes) / static_cast<double>(sum.messages);
-      summary.metrics["record/seconds"] = sum.recording_s;
+      summary.metrics["record/share_of_wall_max"] = sum.recording_share;  // of the rank that spent most
     }
     if (Result<void> sealed = record_->seal(fmt::format("{} steps, digest {}", summary.steps, summary.digest)); !sealed) return sealed.error();
     return JobEnd{.code = 0, .summary = std::move(summary)};
@@ -238,6 +241,7 @@ class Run {
   std::unique_ptr<record::Recorder> recorder_;
   std::optional<Reporter> reporter_;
   std::unique_ptr<Executor> executor_;
+  const double began_s_ = monotonic_seconds();
   Once<Outcome> ended_;
   std::optional<System> system_;
 };
