@@ -29,10 +29,17 @@ std::vector<KeyValue> values_of(const C& config) {
   return values;
 }
 
+// The trainer says it too, in its own names.
+Result<void> check_schedule(const OptimizerConfig& optim, std::string_view key, std::uint64_t steps) {
+  if (optim.lr_scheduler_type != "cosine" || optim.lr_warmup_steps < steps) return {};
+  return refused(fmt::format("{}: want fewer than the {} steps that cosine ends at, got {}", key, steps, optim.lr_warmup_steps));
+}
+
 }  // namespace
 
 Result<void> GrpoConfig::check() const {
   if (common.model_path.empty()) return refused("model.path: missing; want the folder of the model to start from");
+  if (auto done = check_schedule(actor.optim, "actor.optim.lr_warmup_steps", std::uint64_t{common.steps} * actor.ppo_epochs); !done) return done;
   const std::uint64_t sequences = std::uint64_t{data.train_batch_size} * rollout.n;
   if (learner.data_parallel > sequences) {
     return refused(fmt::format("learner.data_parallel: want at most data.train_batch_size x rollout.n = {}, got {}", sequences, learner.data_parallel));
@@ -42,6 +49,7 @@ Result<void> GrpoConfig::check() const {
 
 Result<void> SftConfig::check() const {
   if (data.path.empty()) return refused("data.path: want a JSONL file, got nothing");
+  if (auto done = check_schedule(optim, "optim.lr_warmup_steps", common.steps); !done) return done;
   if (!common.model_path.empty()) return {};
   if (init.heads % init.kv_heads != 0) return refused(fmt::format("model.init.kv_heads: want a divisor of model.init.heads = {}, got {}", init.heads, init.kv_heads));
   if (init.head_dim == 0 && init.hidden_size % init.heads != 0) {
