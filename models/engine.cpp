@@ -122,7 +122,9 @@ class Engine::Generation {
       owners.push_back(index);
     };
     for (std::size_t i = 0; i < running_.size(); ++i) {
-      if (running_[i].state == State::decoding) add(i, std::span(running_[i].completion.tokens).last(1), true);
+      // One that followed in this step has no token yet: it chooses from its group's logits.
+      const std::vector<TokenId>& chosen = running_[i].completion.tokens;
+      if (running_[i].state == State::decoding && !chosen.empty()) add(i, std::span(chosen).last(1), true);
     }
     for (std::size_t i = 0; i < running_.size(); ++i) {
       if (running_[i].state != State::prefilling || batch_.rows() >= options_.rows_max) continue;

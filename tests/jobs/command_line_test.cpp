@@ -104,15 +104,16 @@ TEST_F(CommandLine, TokenizesThereAndBack) {
 
 TEST_F(CommandLine, GeneratesTheSameInAnyBatchAndWithAnyThreads) {
   const auto prompts = folder_.write("p.jsonl", "{\"prompt\": \"1+1=\"}\n{\"token_ids\": [55]}\n\n{\"prompt\": \"25+17=\"}\n").string();
-  const auto one = troupe({"generate", model(), "--prompts", prompts, "--n", "3", "--max-tokens", "12", "--batch", "1", "--threads", "1"});
-  const auto many = troupe({"generate", model(), "--prompts", prompts, "--n", "3", "--max-tokens", "12", "--batch", "5", "--threads", "3", "-o", path("out.jsonl")});
+  // So many that some end early and others take their places beside their siblings.
+  const auto one = troupe({"generate", model(), "--prompts", prompts, "--n", "30", "--max-tokens", "50", "--batch", "1", "--threads", "1"});
+  const auto many = troupe({"generate", model(), "--prompts", prompts, "--n", "30", "--max-tokens", "50", "--batch", "7", "--threads", "3", "-o", path("out.jsonl")});
   EXPECT_EQ(one.code, 0) << one.err;
   EXPECT_EQ(many.out, "");
   EXPECT_EQ(one.out, read(path("out.jsonl")));
   const auto lines = lines_of(one.out);
-  ASSERT_EQ(lines.size(), 9U);
-  EXPECT_EQ(lines[4].at("prompt").to_number<int>(), 1);
-  EXPECT_EQ(lines[4].at("sample").to_number<int>(), 1);
+  ASSERT_EQ(lines.size(), 90U);
+  EXPECT_EQ(lines[31].at("prompt").to_number<int>(), 1);
+  EXPECT_EQ(lines[31].at("sample").to_number<int>(), 1);
 }
 
 TEST_F(CommandLine, ScoresWhatItGeneratedWithTheSameDigits) {
