@@ -535,6 +535,7 @@ void AsioLink::Impl::lose(Peer& peer, std::string_view what) {
 void AsioLink::Impl::close(Peer& peer, State state, Error reason) {
   ConnectionPtr connection;
   bool was_connecting = false;
+  bool was_congested = false;
   {
     const std::lock_guard lock(peer.mutex);
     if (peer.state == State::lost || peer.state == State::left) return;
@@ -543,7 +544,7 @@ void AsioLink::Impl::close(Peer& peer, State state, Error reason) {
     peer.reason = reason;
     connection = std::move(peer.connection);
     if (!peer.writing) peer.queue.clear();
-    peer.congested.store(false, std::memory_order_relaxed);
+    was_congested = peer.congested.exchange(false, std::memory_order_relaxed);
   }
   if (connection) {
     error_code ignored;
@@ -558,8 +559,11 @@ void AsioLink::Impl::close(Peer& peer, State state, Error reason) {
   if (state == State::lost) {
     if (options.on_lost) options.on_lost(peer.rank, reason);
     if (sink != nullptr) sink->on_peer_lost(peer.rank, reason);
-    flush_dirty();
+  } else if (was_congested && sink != nullptr) {
+    // Who waits for room is to try again, and hear that the peer has left.
+    sink->on_relief(peer.rank);
   }
+  flush_dirty();
   settle();
 }
 

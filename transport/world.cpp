@@ -48,6 +48,7 @@ Result<std::unique_ptr<World>> World::join(WorldOptions options) {
   if (!launched) return std::move(launched).error();
   std::unique_ptr<World> world(new World);
   world->deadline_s_ = options.deadline_s;
+  world->leave_deadline_s_ = options.leave_deadline_s;
   if (*launched) {
     if (auto joined = world->join_mpi(std::move(options)); !joined) return std::move(joined).error();
   } else {
@@ -105,7 +106,7 @@ bool World::leave() {
   if (std::exchange(left_, true)) return left_well_;
   if (!mpi_) return true;
   // The links stay open until all are here: a rank that dies on the way is seen by its link.
-  left_well_ = !mpi_->has_lost_rank() && mpi_->all_gather({}, deadline_s_).has_value();
+  left_well_ = !mpi_->has_lost_rank() && mpi_->all_gather({}, leave_deadline_s_).has_value();
   if (!left_well_) mpi_->note_lost_rank();
   if (link_) link_->stop();
   collectives::Fabric::process().attach(nullptr);

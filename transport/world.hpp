@@ -13,7 +13,8 @@ namespace troupe::transport {
 struct WorldOptions {
   ListenOptions listen;
   AsioLinkOptions link;  ///< its on_lost hears of lost ranks after the collectives do
-  int deadline_s = 60;   ///< for every rank to take part in the start, in all_gather and in leave
+  int deadline_s = 60;          ///< for every rank to take part in the start and in all_gather
+  int leave_deadline_s = 600;   ///< for every rank to leave: one may still have files to write
 };
 
 /// The job's ranks as this one sees them: who they are, the link to them, and the collectives' wire (in Fabric::process()).
@@ -55,6 +56,7 @@ class World {
   Rank rank_{0};
   std::uint32_t size_ = 1;
   int deadline_s_ = 60;
+  int leave_deadline_s_ = 600;
   std::vector<std::string> hosts_;
   std::shared_ptr<MpiWorld> mpi_;
   std::unique_ptr<AsioLink> link_;

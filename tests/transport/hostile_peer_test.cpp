@@ -231,6 +231,20 @@ TEST_P(OpenPlace, TakesAGoodbyeForNoLoss) {
   EXPECT_EQ(link().send(kTwo, numbered(1)).error().code, ErrorCode::peer_lost);
 }
 
+TEST_P(OpenPlace, RelievesThoseWhoWaitForAPeerThatLeaves) {
+  AsioLinkOptions options = impatient();
+  options.soft_bytes_max = 4 << 20;
+  begin(options);
+  Stranger peer(door());
+  ASSERT_TRUE(peer.join(world->membership(2), kZero));
+  while (!link().is_congested(kTwo)) ASSERT_TRUE(link().send(kTwo, numbered(1, 50'000)));
+  FrameHeader goodbye;
+  goodbye.frame = FrameKind::goodbye;
+  peer.write(goodbye);
+  EXPECT_TRUE(sink().wait_relief());
+  EXPECT_EQ(link().send(kTwo, numbered(1)).error().code, ErrorCode::peer_lost);
+}
+
 TEST(Link, SaysThatARankRunsAnotherProgram) {
   LinkWorld world(2, LinkWorld::Over::unix_socket, impatient());
   world.open(0);
