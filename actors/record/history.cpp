@@ -59,6 +59,7 @@ class SegmentBuilder {
     segment_.attempt = attempt.number;
     segment_.start_step = attempt.start_step;
     segment_.end_step = end_step == kNoEnd ? attempt.start_step : end_step;
+    segment_.ends_at_checkpoint = end_step != kNoEnd;
     segment_.whole = true;
   }
 

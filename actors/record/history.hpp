@@ -68,6 +68,9 @@ struct RecordedPayload {
 struct Segment {
   std::uint32_t attempt = 0;
   std::uint64_t start_step = 0, end_step = 0;
+  /// The next segment begins from the checkpoint at its end. What the handlers that were running then read and noted after the mark is in
+  /// here if it was recorded, and may be lost.
+  bool ends_at_checkpoint = false;
   bool whole = false;  ///< every rank recorded to the segment's end; else the last moments before a kill may be missing
   std::vector<std::string> names;
   std::map<ActorId, ActorHistory> actors;

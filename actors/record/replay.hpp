@@ -47,7 +47,7 @@ class ReplayChecker : public DeliveryObserver {
   /// Every delivery of every actor that was spawned here was seen; a job may stop then.
   /// (An actor may get messages before its spawning is told, hence the sign.)
   bool complete() const { return left_.load() == 0; }
-  ReplayCounts counts() const;
+  ReplayCounts counts() const;  ///< at any time
   std::optional<Error> divergence() const;
 
  private:
@@ -56,11 +56,12 @@ class ReplayChecker : public DeliveryObserver {
     const ActorHistory* history;
     std::uint64_t delivered = 0;
     std::size_t clocks = 0, notes = 0, states = 0;
-    std::uint64_t bytes = 0;
     bool spawned = false;
   };
   Result<Cursor*> cursor_of(ActorId actor, std::string_view name, std::uint64_t number);
   Result<void> check_left_behind(const Cursor& cursor, std::uint64_t before);
+  /// A kill may have lost what this delivery's handler did after the mark of the checkpoint that ends the segment.
+  bool may_be_lost(const Cursor& cursor, std::uint64_t number) const;
   std::string where(const Cursor& cursor, std::uint64_t number) const;
   Error diverge(std::string detail);
   std::optional<Error> stopped() const;
@@ -69,6 +70,7 @@ class ReplayChecker : public DeliveryObserver {
   std::unordered_map<ActorId, Cursor> cursors_;  ///< the map itself never changes after construction
   std::atomic<std::int64_t> left_{0};
   std::atomic<bool> diverged_{false};
+  std::atomic<std::uint64_t> deliveries_{0}, bytes_{0}, clock_reads_{0}, notes_{0}, states_{0};  ///< only shown, hence relaxed
   mutable std::mutex mutex_;
   std::optional<Error> first_;  ///< guarded by mutex_
 };

@@ -193,6 +193,34 @@ TEST(History, FollowsTheLineThroughAResumedRunAndListsDeadBranches) {
   EXPECT_EQ(read_attempt(scratch.path(), history->manifest, 1)->end_step, 4U) << "the dead branch stays readable";
 }
 
+// A kill right behind a checkpoint, before the handler that asked for it had ended.
+TEST(History, ForgivesWhatAKillLostBehindTheMarkOfACheckpoint) {
+  Scratch scratch;
+  RunRecord record = *RunRecord::create(scratch.path(), info());
+  ASSERT_TRUE(record.begin_attempt(0, 1));
+  {
+    auto journal = *create_journal(scratch.path(), "run-7", 1, 0);
+    Recorder recorder(*journal);
+    Scene scene(recorder);
+    scene.spawn("driver");
+    ASSERT_TRUE(scene.deliver("driver", "", Ping{.round = 1}));
+    recorder.mark_step(1);
+    ASSERT_TRUE(record.add_checkpoint(1, to_value(1), "weights"));
+  }
+  ASSERT_TRUE(record.begin_attempt(1, 1));
+  const History history = *read_history(scratch.path());
+  ASSERT_EQ(history.line.size(), 2U);
+  ReplayChecker checker(history.line[0]);
+  Scene scene(checker);
+  scene.spawn("driver");
+  ASSERT_TRUE(scene.deliver("driver", "", Ping{.round = 1}));
+  EXPECT_TRUE(scene.clock("driver", Time(3)));
+  EXPECT_TRUE(scene.note("driver", "late", 1));
+  EXPECT_TRUE(scene.state("driver", Ping{}));
+  EXPECT_TRUE(checker.finish());
+  expect_divergence(scene.deliver("driver", "", Ping{.round = 2}), "recorded 1 messages");
+}
+
 TEST(History, ReadsAKilledRunAtEveryCutOfAJournal) {
   Scratch scratch;
   record_killed_run(scratch.path());
