@@ -10,10 +10,14 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
+
+#include "actors/base/bytes.hpp"
 
 namespace troupe::transport {
 namespace {
@@ -67,7 +71,40 @@ std::vector<std::string> own_ips(const std::string& prefix) {
   return ips;
 }
 
+// The address's bits; empty for what is none.
+Bytes bits_of(const std::string& ip) {
+  Bytes bits(sizeof(in6_addr));
+  if (inet_pton(AF_INET, ip.c_str(), bits.data()) == 1) {
+    bits.resize(sizeof(in_addr));
+    return bits;
+  }
+  return inet_pton(AF_INET6, ip.c_str(), bits.data()) == 1 ? bits : Bytes{};
+}
+
+int shared_bits(const Bytes& a, const Bytes& b) {
+  if (a.size() != b.size()) return 0;
+  int shared = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const int equal = std::countl_zero(std::to_integer<std::uint8_t>(a[i] ^ b[i]));
+    shared += equal;
+    if (equal < 8) break;
+  }
+  return shared;
+}
+
 }  // namespace
+
+void sort_by_nearness(std::vector<std::string>& ips, const std::vector<std::string>& own_ips) {
+  const auto nearness = [&own_ips](const std::string& ip) {
+    int best = 0;
+    for (const std::string& own : own_ips) {
+      if (own == ip) return -1;
+      best = std::max(best, shared_bits(bits_of(own), bits_of(ip)));
+    }
+    return best;
+  };
+  std::ranges::stable_sort(ips, std::greater<>{}, nearness);
+}
 
 Result<std::unique_ptr<Listeners>> Listeners::open(const ListenOptions& options) {
   std::unique_ptr<Listeners> listeners(new Listeners);
@@ -131,7 +168,8 @@ Result<void> Listeners::open_tcp() {
   }
   sockaddr_storage bound{};
   socklen_t bound_bytes = sizeof(bound);
-  if (listen(tcp_fd_, kBacklog) != 0 || getsockname(tcp_fd_, reinterpret_cast<sockaddr*>(&bound), &bound_bytes) != 0) return refused("link: TCP socket");
+  if (listen(tcp_fd_, kBacklog) != 0 || getsockname(tcp_fd_, reinterpret_cast<sockaddr*>(&bound), &bound_bytes) != 0)
+    return refused("link: TCP socket");
   address_.tcp_port = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&bound)->sin6_port
                                                         : reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
   return {};

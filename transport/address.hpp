@@ -13,14 +13,18 @@ namespace troupe::transport {
 
 /// Where a rank's link listens.
 struct LinkAddress {
-  std::string host;                ///< the host's name, for people
-  std::string machine;             ///< host name, boot and mount namespace: equal where a Unix socket's path means the same
-  std::string unix_path;           ///< empty: none
-  std::vector<std::string> ips;    ///< of interfaces that are up, loopback last
-  std::uint16_t tcp_port = 0;      ///< 0: none
+  std::string host;              ///< the host's name, for people
+  std::string machine;           ///< host name, boot and mount namespace: equal where a Unix socket's path means the same
+  std::string unix_path;         ///< empty: none
+  std::vector<std::string> ips;  ///< of interfaces that are up, loopback last
+  std::uint16_t tcp_port = 0;    ///< 0: none
 
   TROUPE_FIELDS(host, machine, unix_path, ips, tcp_port)
 };
+
+/// Orders another host's addresses by how likely they are to be reached from a host with `own_ips`: those of a common network first, by
+/// the bits that they share; last those that both have (bridges of containers are the same everywhere, and lead back here).
+void sort_by_nearness(std::vector<std::string>& ips, const std::vector<std::string>& own_ips);
 
 struct ListenOptions {
   bool unix_socket = true;

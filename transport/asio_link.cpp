@@ -1,5 +1,6 @@
 #include "transport/asio_link.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/socket.h>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "actors/base/check.hpp"
@@ -38,12 +40,14 @@ constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 constexpr auto kBurstGap = std::chrono::microseconds(10);
 constexpr std::size_t kWriteOwnBytes = 256 << 10;
 constexpr std::size_t kStrangersMax = 64;
+constexpr std::chrono::milliseconds kConnectPatience{3'000};
 constexpr int kReadsInARow = 16;
 
 enum class State { connecting, linked, left, lost };
 
 struct Connection {
-  Connection(Socket taken, std::string name, std::uint32_t payload_bytes_max) : socket(std::move(taken)), via(std::move(name)), reader(payload_bytes_max) {}
+  Connection(Socket taken, std::string name, std::uint32_t payload_bytes_max)
+      : socket(std::move(taken)), via(std::move(name)), reader(payload_bytes_max) {}
   Socket socket;
   std::string via;
   FrameReader reader;
@@ -124,6 +128,8 @@ std::string via_of(const asio::local::stream_protocol::socket&) { return "unix";
 
 void tune(Socket& socket) {
   error_code ignored;
+  // A child of this process must not hold its connections open after its death.
+  fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
   socket.non_blocking(true, ignored);
   if (socket.local_endpoint(ignored).protocol().family() == AF_UNIX) {
     socket.set_option(asio::socket_base::send_buffer_size(1 << 20), ignored);
@@ -135,7 +141,8 @@ void tune(Socket& socket) {
 }  // namespace
 
 struct AsioLink::Impl {
-  Impl(std::unique_ptr<Listeners> listeners, const Membership& membership, std::vector<LinkAddress> addresses, AsioLinkOptions link_options);
+  Impl(std::unique_ptr<Listeners> listeners, const Membership& membership, std::vector<LinkAddress> addresses,
+       AsioLinkOptions link_options);
 
   // Any thread.
   Result<void> send(Peer& peer, WireEnvelope envelope);
@@ -149,6 +156,7 @@ struct AsioLink::Impl {
   asio::awaitable<void> accept_all(Acceptor& acceptor);
   asio::awaitable<void> greet(std::shared_ptr<Socket> socket, std::string via);
   asio::awaitable<void> dial(Peer& peer);
+  asio::awaitable<Result<void>> dial_at(Peer& peer, const Candidate& candidate);
   asio::awaitable<Result<void>> shake(Socket& socket, Handshake& handshake);
   void admit(const std::shared_ptr<Socket>& stranger);
   void adopt(Peer& peer, Socket socket, std::string via);
@@ -192,21 +200,24 @@ struct AsioLink::Impl {
   std::thread thread;
 };
 
-AsioLink::Impl::Impl(std::unique_ptr<Listeners> opened, const Membership& membership, std::vector<LinkAddress> addresses, AsioLinkOptions link_options)
+AsioLink::Impl::Impl(std::unique_ptr<Listeners> opened, const Membership& membership, std::vector<LinkAddress> addresses,
+                     AsioLinkOptions link_options)
     : own(membership), options(std::move(link_options)), listeners(std::move(opened)) {
   TROUPE_CHECK(addresses.size() == own.size && index(own.rank) < own.size, "there is one address for each rank");
-  const std::string& machine = addresses[index(own.rank)].machine;
+  const LinkAddress own_address = addresses[index(own.rank)];
   peers.resize(own.size);
   for (std::uint32_t i = 0; i < own.size; ++i) {
     if (i == index(own.rank)) continue;
     peers[i] = std::make_unique<Peer>();
     peers[i]->rank = Rank{i};
     peers[i]->address = std::move(addresses[i]);
-    peers[i]->is_local = peers[i]->address.machine == machine;
+    peers[i]->is_local = peers[i]->address.machine == own_address.machine;
+    sort_by_nearness(peers[i]->address.ips, own_address.ips);
   }
   connecting = own.size - 1;
   if (const int fd = listeners->release_unix(); fd >= 0) unix_acceptor.assign(asio::local::stream_protocol(), fd);
-  if (const int fd = listeners->release_tcp(); fd >= 0) tcp_acceptor.assign(listeners->is_tcp_v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), fd);
+  if (const int fd = listeners->release_tcp(); fd >= 0)
+    tcp_acceptor.assign(listeners->is_tcp_v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), fd);
 
   asio::post(io, [this] {
     if (unix_acceptor.is_open()) asio::co_spawn(io, accept_all(unix_acceptor), asio::detached);
@@ -239,7 +250,8 @@ Peer& AsioLink::Impl::peer_of(Rank to) const {
 Result<void> AsioLink::Impl::send(Peer& peer, WireEnvelope envelope) {
   const std::size_t bytes = kFrameHeaderBytes + envelope.payload.size();
   if (envelope.payload.size() > options.payload_bytes_max) {
-    return Error{ErrorCode::bad_input, fmt::format("message to {}: want at most {} bytes, got {}", name_of(peer), options.payload_bytes_max, envelope.payload.size())};
+    return Error{ErrorCode::bad_input, fmt::format("message to {}: want at most {} bytes, got {}", name_of(peer), options.payload_bytes_max,
+                                                   envelope.payload.size())};
   }
   const FrameHeaderBytes header = encode_header(header_of(envelope, !peer.is_local));
   const bool on_io = is_io_thread();
@@ -248,8 +260,8 @@ Result<void> AsioLink::Impl::send(Peer& peer, WireEnvelope envelope) {
   if (peer.state == State::lost || peer.state == State::left) return peer.reason;
   const std::size_t queued = peer.queue.bytes();
   if (queued > 0 && queued + bytes > options.hard_bytes_max) {
-    return Error{ErrorCode::mailbox_full,
-                 fmt::format("message to {}: {} bytes wait already and the peer takes none (limit {})", name_of(peer), queued, options.hard_bytes_max)};
+    return Error{ErrorCode::mailbox_full, fmt::format("message to {}: {} bytes wait already and the peer takes none (limit {})",
+                                                      name_of(peer), queued, options.hard_bytes_max)};
   }
   peer.queue.push(header, std::move(envelope.payload));
   if (queued + bytes > options.soft_bytes_max) peer.congested.store(true, std::memory_order_relaxed);
@@ -306,7 +318,8 @@ void AsioLink::Impl::write_queue(std::unique_lock<std::mutex>& lock, Peer& peer)
   }
   peer.writing = false;
   if (peer.state != State::linked || peer.write_errno != 0) peer.queue.clear();
-  if (peer.queue.bytes() < options.soft_bytes_max / 2 + 1 && peer.congested.exchange(false, std::memory_order_relaxed)) peer.relief_due = true;
+  if (peer.queue.bytes() < options.soft_bytes_max / 2 + 1 && peer.congested.exchange(false, std::memory_order_relaxed))
+    peer.relief_due = true;
 }
 
 void AsioLink::Impl::flush(Peer& peer) {
@@ -394,7 +407,8 @@ asio::awaitable<Result<void>> AsioLink::Impl::shake(Socket& socket, Handshake& h
     if (handshake.wanted_bytes() == 0) co_return Result<void>{};
     Bytes input(handshake.wanted_bytes());
     auto [read_error, got] = co_await asio::async_read(socket, asio::buffer(input), kAsTuple);
-    if (read_error) co_return Error{ErrorCode::io, fmt::format("handshake: want {} bytes, got {}: {}", input.size(), got, read_error.message())};
+    if (read_error)
+      co_return Error{ErrorCode::io, fmt::format("handshake: want {} bytes, got {}: {}", input.size(), got, read_error.message())};
     Result<void> fed = handshake.feed(input);
     if (!fed) {
       const Bytes refusal = handshake.take_output();
@@ -415,37 +429,38 @@ asio::awaitable<void> AsioLink::Impl::greet(std::shared_ptr<Socket> socket, std:
   adopt(peer_of(handshake.peer()), std::move(*socket), std::move(via));
 }
 
+asio::awaitable<Result<void>> AsioLink::Impl::dial_at(Peer& peer, const Candidate& candidate) {
+  auto socket = std::make_shared<Socket>(io);
+  std::optional<Deadline> deadline;
+  // An address that nothing answers at must not keep us from the next one.
+  deadline.emplace(io, socket, std::min(options.handshake_deadline, kConnectPatience));
+  auto [error] = co_await socket->async_connect(candidate.endpoint, kAsTuple);
+  if (error || !socket->is_open()) {
+    co_return Error{ErrorCode::io, error == asio::error::operation_aborted || !error ? "no answer" : error.message()};
+  }
+  deadline.emplace(io, socket, options.handshake_deadline);
+  Nonce nonce;
+  if (Result<void> filled = fill_random(nonce); !filled) co_return filled;
+  Handshake handshake = Handshake::connecting(own, peer.rank, nonce);
+  Result<void> shaken = co_await shake(*socket, handshake);
+  if (!shaken) co_return shaken;
+  if (!socket->is_open()) co_return Error{ErrorCode::io, "handshake: too late"};
+  adopt(peer, std::move(*socket), candidate.via);
+  co_return Result<void>{};
+}
+
 asio::awaitable<void> AsioLink::Impl::dial(Peer& peer) {
   const std::vector<Candidate> candidates = candidates_of(peer);
   std::string last = "it has no address that can be reached from here";
   auto pause = std::chrono::milliseconds(10);
   while (peer.state == State::connecting) {
     for (const Candidate& candidate : candidates) {
-      auto socket = std::make_shared<Socket>(io);
-      const Deadline deadline(io, socket, options.handshake_deadline);
-      auto [error] = co_await socket->async_connect(candidate.endpoint, kAsTuple);
-      if (error) {
-        last = fmt::format("{}: {}", candidate.via, error.message());
-        continue;
-      }
-      Nonce nonce;
-      if (!fill_random(nonce)) continue;
-      Handshake handshake = Handshake::connecting(own, peer.rank, nonce);
-      Result<void> shaken = co_await shake(*socket, handshake);
-      if (shaken && socket->is_open()) {
-        adopt(peer, std::move(*socket), candidate.via);
-        co_return;
-      }
-      last = fmt::format("{}: {}", candidate.via, shaken ? "handshake: too late" : shaken.error().detail);
-      if (!shaken && shaken.error().code == ErrorCode::unsupported) {
-        lose(peer, last);
-        co_return;
-      }
+      Result<void> linked = co_await dial_at(peer, candidate);
+      if (linked) co_return;
+      last = fmt::format("{}: {}", candidate.via, linked.error().detail);
+      if (linked.error().code == ErrorCode::unsupported) co_return lose(peer, last);
     }
-    if (candidates.empty() || Clock::now() - began > options.connect_deadline) {
-      lose(peer, "it cannot be reached, " + last);
-      co_return;
-    }
+    if (candidates.empty() || Clock::now() - began > options.connect_deadline) co_return lose(peer, "it cannot be reached, " + last);
     asio::steady_timer timer(io, pause);
     co_await timer.async_wait(kAsTuple);
     pause = std::min(pause * 2, std::chrono::milliseconds(1'000));

@@ -14,11 +14,12 @@
 namespace troupe::transport {
 
 struct AsioLinkOptions {
-  std::size_t soft_bytes_max = std::size_t{8} << 20;    ///< queued for one peer before is_congested; relief at half
-  std::size_t hard_bytes_max = std::size_t{256} << 20;  ///< queued for one peer before send refuses; one message into an empty queue always passes
+  std::size_t soft_bytes_max = std::size_t{8} << 20;  ///< queued for one peer before is_congested; relief at half
+  std::size_t hard_bytes_max = std::size_t{256}
+                               << 20;  ///< queued for one peer before send refuses; one message into an empty queue always passes
   std::uint32_t payload_bytes_max = kPayloadBytesMax;
   std::chrono::milliseconds heartbeat{1'000};
-  std::chrono::milliseconds silence{10'000};          ///< a peer that says nothing for so long is lost; counted in heartbeats
+  std::chrono::milliseconds silence{10'000};  ///< a peer that says nothing for so long is lost; counted in heartbeats
   std::chrono::milliseconds handshake_deadline{10'000};
   std::chrono::milliseconds connect_deadline{30'000};  ///< from the link's start to a peer's link
   std::chrono::milliseconds stop_deadline{5'000};

@@ -113,7 +113,8 @@ Handshake Handshake::accepting(const Membership& own, const Nonce& nonce) { retu
 Bytes Handshake::take_output() { return std::exchange(output_, {}); }
 
 Handshake::Hello Handshake::own_hello() const {
-  HelloFields fields{.connects = connects_, .size = own_.size, .from = own_.rank, .to = peer_, .job = own_.job, .build = own_.build, .nonce = nonce_};
+  HelloFields fields{
+      .connects = connects_, .size = own_.size, .from = own_.rank, .to = peer_, .job = own_.job, .build = own_.build, .nonce = nonce_};
   std::uint32_t magic = kMagic;
   std::uint8_t zero = 0;
   Hello hello{};
@@ -141,14 +142,18 @@ Result<void> Handshake::check_hello(BytesView bytes, bool from_connecting) {
   if (fields.connects != (from_connecting ? 1 : 0) || zero != 0) return refuse(ErrorCode::corrupt, "role: the other side takes our own");
   if (fields.job != own_.job) return refuse(ErrorCode::unauthorised, "the other side belongs to another job");
   if (fields.build != own_.build) {
-    return refuse(ErrorCode::unsupported, fmt::format("build: want {:016x}, got {:016x} from rank {}; start every rank from the same program", own_.build,
-                                                      fields.build, index(fields.from)));
+    return refuse(ErrorCode::unsupported,
+                  fmt::format("build: want {:016x}, got {:016x} from rank {}; start every rank from the same program", own_.build,
+                              fields.build, index(fields.from)));
   }
-  if (fields.size != own_.size) return refuse(ErrorCode::bad_input, fmt::format("ranks in the job: want {}, got {}", own_.size, fields.size));
-  if (index(fields.from) >= own_.size || fields.from == own_.rank) return refuse(ErrorCode::bad_input, fmt::format("rank: got {} of {}", index(fields.from), own_.size));
+  if (fields.size != own_.size)
+    return refuse(ErrorCode::bad_input, fmt::format("ranks in the job: want {}, got {}", own_.size, fields.size));
+  if (index(fields.from) >= own_.size || fields.from == own_.rank)
+    return refuse(ErrorCode::bad_input, fmt::format("rank: got {} of {}", index(fields.from), own_.size));
   if (from_connecting ? fields.to != own_.rank : fields.from != peer_) {
-    return refuse(ErrorCode::bad_input, fmt::format("rank {} answers where rank {} was wanted", index(from_connecting ? own_.rank : fields.from),
-                                                    index(from_connecting ? fields.to : peer_)));
+    return refuse(ErrorCode::bad_input,
+                  fmt::format("rank {} answers where rank {} was wanted", index(from_connecting ? own_.rank : fields.from),
+                              index(from_connecting ? fields.to : peer_)));
   }
   if (!from_connecting && fields.to != own_.rank) return refuse(ErrorCode::bad_input, "the other side answers somebody else");
   peer_ = fields.from;
@@ -163,8 +168,9 @@ Handshake::Proof Handshake::proof(bool of_connecting) const {
   append(hellos_[1]);
   Proof proof{};
   unsigned length = 0;
-  const void* done = HMAC(EVP_sha256(), own_.secret.data(), static_cast<int>(own_.secret.size()), reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-                          reinterpret_cast<unsigned char*>(proof.data()), &length);
+  const void* done =
+      HMAC(EVP_sha256(), own_.secret.data(), static_cast<int>(own_.secret.size()), reinterpret_cast<const unsigned char*>(text.data()),
+           text.size(), reinterpret_cast<unsigned char*>(proof.data()), &length);
   TROUPE_CHECK(done != nullptr && length == proof.size(), "HMAC-SHA256 of a short text cannot fail");
   return proof;
 }

@@ -37,7 +37,8 @@ Result<std::vector<Introduction>> exchange(MpiWorld& mpi, const Introduction& ow
     if (!read) return Error{read.error().code, "rank " + std::to_string(all.size()) + " introduces itself: " + read.error().detail};
     all.push_back(std::move(*read));
   }
-  if (all[0].secret.size() != sizeof(Secret) || all[0].job.size() != sizeof(JobId)) return Error{ErrorCode::corrupt, "rank 0 gave no secret"};
+  if (all[0].secret.size() != sizeof(Secret) || all[0].job.size() != sizeof(JobId))
+    return Error{ErrorCode::corrupt, "rank 0 gave no secret"};
   return all;
 }
 

@@ -12,9 +12,9 @@ namespace troupe::transport {
 
 struct WorldOptions {
   ListenOptions listen;
-  AsioLinkOptions link;  ///< its on_lost hears of lost ranks after the collectives do
-  int deadline_s = 60;          ///< for every rank to take part in the start and in all_gather
-  int leave_deadline_s = 600;   ///< for every rank to leave: one may still have files to write
+  AsioLinkOptions link;        ///< its on_lost hears of lost ranks after the collectives do
+  int deadline_s = 60;         ///< for every rank to take part in the start and in all_gather
+  int leave_deadline_s = 600;  ///< for every rank to leave: one may still have files to write
 };
 
 /// The job's ranks as this one sees them: who they are, the link to them, and the collectives' wire (in Fabric::process()).

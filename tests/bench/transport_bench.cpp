@@ -166,7 +166,9 @@ void raw_ping_pong(std::size_t bytes, std::size_t rounds) {
   std::vector<char> buffer(bytes);
   std::size_t left = rounds;
   std::function<void()> read_then_write;
-  const auto write = [&](auto then) { asio::async_write(raw, asio::buffer(buffer), [then](boost::system::error_code, std::size_t) { then(); }); };
+  const auto write = [&](auto then) {
+    asio::async_write(raw, asio::buffer(buffer), [then](boost::system::error_code, std::size_t) { then(); });
+  };
   read_then_write = [&] {
     asio::async_read(raw, asio::buffer(buffer), [&](boost::system::error_code, std::size_t) {
       if (--left == 0 && is_zero()) return;
@@ -274,10 +276,11 @@ int main() {
     std::vector<double> medians;
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const double each = medians.emplace_back(median(seconds[i]));
-      fmt::print("{:<42}{:>10}{:>14.2f}{:>16.0f}{:>10.2f}\n", cases[i].name, load.bytes, each * 1e6, 1 / each, static_cast<double>(load.bytes) / each / 1e9);
+      fmt::print("{:<42}{:>10}{:>14.2f}{:>16.0f}{:>10.2f}\n", cases[i].name, load.bytes, each * 1e6, 1 / each,
+                 static_cast<double>(load.bytes) / each / 1e9);
     }
-    fmt::print("  round trip / raw socket {:.2f}, / MPI {:.2f}; stream / raw socket {:.2f}, / MPI {:.2f} (rates)\n", medians[0] / medians[2],
-               medians[0] / medians[3], medians[5] / medians[4], medians[6] / medians[4]);
+    fmt::print("  round trip / raw socket {:.2f}, / MPI {:.2f}; stream / raw socket {:.2f}, / MPI {:.2f} (rates)\n",
+               medians[0] / medians[2], medians[0] / medians[3], medians[5] / medians[4], medians[6] / medians[4]);
   }
   const bool orderly = world->leave();
   std::quick_exit(orderly ? 0 : 1);

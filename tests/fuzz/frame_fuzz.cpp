@@ -46,7 +46,8 @@ void read_stream(BytesView stream, std::size_t piece) {
       if (!*taken) break;
       check_canonical(frame, stream);
     }
-    TROUPE_CHECK(reader.memory_bytes() <= FrameReader::kBufferBytes + FrameReader::kFirstReserveBytes + 4 * stream.size(), "memory follows what arrived");
+    TROUPE_CHECK(reader.memory_bytes() <= FrameReader::kBufferBytes + FrameReader::kFirstReserveBytes + 4 * stream.size(),
+                 "memory follows what arrived");
   }
 }
 

@@ -32,7 +32,8 @@ TEST(Link, DeliversInOrderBetweenAllPairs) {
     if (Rank{from} == own()) continue;
     ASSERT_TRUE(sink.wait_for(Rank{from}, kMessages));
     const auto received = sink.received(Rank{from});
-    for (std::uint64_t i = 0; i < kMessages; ++i) ASSERT_TRUE(equal(received[i], numbered(i, i % 700))) << "from " << from << ", message " << i;
+    for (std::uint64_t i = 0; i < kMessages; ++i)
+      ASSERT_TRUE(equal(received[i], numbered(i, i % 700))) << "from " << from << ", message " << i;
   }
   barrier();
   sink.forget();

@@ -171,8 +171,8 @@ TEST(FrameReader, TakesFramesWhateverTheCuts) {
   large.payload.assign(FrameReader::kLargePayloadBytes + 1, std::byte{7});
   WireEnvelope largest = example();
   largest.payload.assign(FrameReader::kBufferBytes + 77, std::byte{9});
-  const Bytes stream = joined({frame_of(example()), bare_frame(FrameKind::heartbeat), frame_of(large), frame_of(largest, false), frame_of(large),
-                               frame_of(example(), false), bare_frame(FrameKind::goodbye)});
+  const Bytes stream = joined({frame_of(example()), bare_frame(FrameKind::heartbeat), frame_of(large), frame_of(largest, false),
+                               frame_of(large), frame_of(example(), false), bare_frame(FrameKind::goodbye)});
   for (const std::size_t piece : {1U, 7U, 71U, 72U, 73U, 4099U, 65536U, 1U << 20}) {
     FrameReader reader;
     const auto frames = read_all(reader, stream, piece);

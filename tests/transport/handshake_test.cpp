@@ -31,7 +31,8 @@ struct Outcome {
 };
 
 // Carries the bytes both ways; `change(message, bytes)` sees the four messages, 0 to 3, on their way.
-Outcome shake(Handshake& connecting, Handshake& accepting, const std::function<void(int, Bytes&)>& change = [](int, Bytes&) {}) {
+Outcome shake(
+    Handshake& connecting, Handshake& accepting, const std::function<void(int, Bytes&)>& change = [](int, Bytes&) {}) {
   Outcome outcome;
   int message = 0;
   while (outcome.connecting && outcome.accepting) {
@@ -114,7 +115,8 @@ TEST(Handshake, BindsTheRanks) {
 }
 
 TEST(Handshake, RefusesEveryChangedByte) {
-  const std::array<std::size_t, 4> sizes{Handshake::kHelloBytes, Handshake::kHelloBytes + Handshake::kProofBytes, Handshake::kProofBytes, Handshake::kWelcomeBytes};
+  const std::array<std::size_t, 4> sizes{Handshake::kHelloBytes, Handshake::kHelloBytes + Handshake::kProofBytes, Handshake::kProofBytes,
+                                         Handshake::kWelcomeBytes};
   for (int target = 0; target < 4; ++target) {
     for (std::size_t at = 0; at < sizes[static_cast<std::size_t>(target)]; ++at) {
       Handshake one = Handshake::connecting(member(2), Rank{1}, nonce(3));

@@ -276,18 +276,5 @@ TEST(LinkDeathTest, TakesASendToItselfForABug) {
   EXPECT_DEATH((void)world.links[0]->send(kZero, numbered(1)), "other ranks");
 }
 
-TEST(Listeners, KeepTheirSocketInAPrivateFolderAndRemoveIt) {
-  std::string path;
-  {
-    const auto listeners = Listeners::open();
-    ASSERT_TRUE(listeners);
-    path = (*listeners)->address().unix_path;
-    EXPECT_EQ(::access(path.c_str(), F_OK), 0);
-    EXPECT_NE((*listeners)->address().tcp_port, 0);
-  }
-  EXPECT_NE(::access(path.c_str(), F_OK), 0);
-  EXPECT_NE(::access(path.substr(0, path.rfind('/')).c_str(), F_OK), 0);
-}
-
 }  // namespace
 }  // namespace troupe::testing

@@ -20,8 +20,8 @@ namespace troupe::testing {
 
 using transport::AsioLink;
 using transport::AsioLinkOptions;
-using transport::ListenOptions;
 using transport::Listeners;
+using transport::ListenOptions;
 
 inline Bytes text_bytes(std::string_view text) {
   const auto* first = reinterpret_cast<const std::byte*>(text.data());
@@ -124,7 +124,8 @@ class LinkWorld {
  public:
   enum class Over { unix_socket, tcp };
 
-  explicit LinkWorld(std::uint32_t size, Over over = Over::unix_socket, AsioLinkOptions options = {}) : size_(size), options_(std::move(options)) {
+  explicit LinkWorld(std::uint32_t size, Over over = Over::unix_socket, AsioLinkOptions options = {})
+      : size_(size), options_(std::move(options)) {
     for (std::uint32_t i = 0; i < size; ++i) {
       ListenOptions listen;
       listen.unix_socket = over == Over::unix_socket;
