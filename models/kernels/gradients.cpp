@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "models/kernels/outer_products.hpp"
 #include "models/numerics/trees.hpp"
 
 namespace troupe::models {
@@ -51,13 +52,7 @@ GradientNodes linear_gradient_weight(ThreadPool& pool, std::span<const float> dy
                                      std::span<const SequenceRows> sequences, std::uint64_t first) {
   return all_sequences(pool, sequences, first, [&](std::size_t first_row, std::size_t rows) {
     GradientNode leaf = dense_leaf(outputs * inputs);
-    for (std::size_t o = 0; o < outputs; ++o) {
-      for (std::size_t row = first_row; row < first_row + rows; ++row) {
-        for (std::size_t i = 0; i < inputs; ++i) {
-          leaf.data[o * inputs + i] = std::fma(dy[row * outputs + o], x[row * inputs + i], leaf.data[o * inputs + i]);
-        }
-      }
-    }
+    outer_products(pool, leaf.data.data(), &dy[first_row * outputs], outputs, &x[first_row * inputs], inputs, rows);
     return leaf;
   });
 }

@@ -1,30 +1,89 @@
+// Compiled once a target; models/kernels/README.md has the tile's shape and what it reaches.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "models/kernels/linear.cpp"
+#include <hwy/foreach_target.h>
+
+#include "models/kernels/tile.hpp"
+
 #include "models/kernels/linear.hpp"
 
-#include <array>
-#include <cmath>
+#include <algorithm>
 
-#include "models/numerics/trees.hpp"
+HWY_BEFORE_NAMESPACE();
+namespace troupe::models::HWY_NAMESPACE {
 
-namespace troupe::models {
+/// Rows × kTileWidth outputs: a chain a segment, the segments' tree as a stack, one level a trailing one of the segment's number.
+struct LinearTile {
+  const float* x;
+  std::size_t depth;
+  const float* panel;
+  const SegmentCuts& cuts;
+  float* y;
+  std::size_t y_row, width;
 
-namespace {
-
-float element(const float* x, const PackedMatrix& b, std::size_t output) {
-  const SegmentCuts& cuts = b.cuts();
-  const float* column = b.panel(output / PackedMatrix::kPanel) + output % PackedMatrix::kPanel;
-  std::array<float, numerics::kSegments> sums{};
-  for (std::size_t s = cuts.first; s < cuts.last; ++s) {
-    for (std::size_t k = cuts.offset[s]; k < cuts.offset[s + 1]; ++k) sums[s] = std::fma(x[k], column[k * PackedMatrix::kPanel], sums[s]);
+  template <std::size_t Rows>
+  HWY_INLINE void run() const {
+    const Lanes d;
+    constexpr std::size_t kLevels = 3;
+    HWY_ALIGN float stack[kLevels][Rows][kTileWidth];
+    Vector sums[Rows][kTileVectors];
+    for (std::size_t s = cuts.first; s < cuts.last; ++s) {
+      clear(sums);
+      chain(sums, x + cuts.offset[s], depth, 1, panel + cuts.offset[s] * PackedMatrix::kPanel, PackedMatrix::kPanel, cuts.size(s));
+      const std::size_t index = s - cuts.first;
+      std::size_t level = 0;
+      for (; (index >> level) % 2 == 1; ++level) {
+#pragma GCC unroll 12
+        for (std::size_t r = 0; r < Rows; ++r) {
+          sums[r][0] = hn::Add(hn::Load(d, stack[level][r]), sums[r][0]);
+          sums[r][1] = hn::Add(hn::Load(d, stack[level][r] + kLanes), sums[r][1]);
+        }
+      }
+      if (s + 1 == cuts.last) break;
+#pragma GCC unroll 12
+      for (std::size_t r = 0; r < Rows; ++r) {
+        hn::Store(sums[r][0], d, stack[level][r]);
+        hn::Store(sums[r][1], d, stack[level][r] + kLanes);
+      }
+    }
+    store(sums, y, y_row, width);
   }
-  return numerics::segment_tree(std::span<const float>(sums).subspan(cuts.first, cuts.held()));
+};
+
+/// Rows [begin, end) of one panel of outputs.
+void linear_panel(float* y, const float* x, std::size_t begin, std::size_t end, const PackedMatrix& b, std::size_t panel) {
+  for (std::size_t column = 0; column < PackedMatrix::kPanel; column += kTileWidth) {
+    const std::size_t output = panel * PackedMatrix::kPanel + column;
+    if (output >= b.outputs()) return;
+    for (std::size_t row = begin; row < end; row += kTileRows) {
+      const LinearTile tile{x + row * b.depth(), b.depth(), b.panel(panel) + column, b.cuts(), y + row * b.outputs() + output, b.outputs(),
+                            std::min(kTileWidth, b.outputs() - output)};
+      with_rows(std::min(kTileRows, end - row), tile);
+    }
+  }
 }
 
+}  // namespace troupe::models::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace troupe::models {
+
+HWY_EXPORT(linear_panel);
+
+namespace {
+constexpr std::size_t kRowsAtOnce = 96;             ///< of x, beside one panel in the cache
+constexpr std::size_t kPartFmas = std::size_t{1} << 18;  ///< below it, waking a thread costs more than it saves
 }  // namespace
 
 void linear(ThreadPool& pool, std::span<float> y, std::span<const float> x, std::size_t rows, const PackedMatrix& b) {
-  pool.parallel_ranges(rows, 4, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t row = begin; row < end; ++row) {
-      for (std::size_t output = 0; output < b.outputs(); ++output) y[row * b.outputs() + output] = element(&x[row * b.depth()], b, output);
+  if (rows == 0) return;
+  const std::size_t chunks = (rows + kRowsAtOnce - 1) / kRowsAtOnce;
+  const std::size_t fmas = std::max<std::size_t>(1, std::min(rows, kRowsAtOnce) * b.depth() * PackedMatrix::kPanel);
+  pool.parallel_ranges(chunks * b.panels(), std::max<std::size_t>(1, kPartFmas / fmas), [&](std::size_t begin, std::size_t end) {
+    for (std::size_t part = begin; part < end; ++part) {
+      const std::size_t chunk = part / b.panels();
+      HWY_DYNAMIC_DISPATCH(linear_panel)(y.data(), x.data(), chunk * kRowsAtOnce, std::min(rows, (chunk + 1) * kRowsAtOnce), b, part % b.panels());
     }
   });
 }
@@ -44,3 +103,4 @@ void scale(ThreadPool&, std::span<float> y, float factor) {
 }
 
 }  // namespace troupe::models
+#endif
