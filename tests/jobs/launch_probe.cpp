@@ -39,14 +39,14 @@ int run_rank(const std::string& mode) {
   report_to_launcher();
   auto world = join_world();
   if (!world) return print_error(world.error());
-  const int rank = (*world)->rank();
-  std::printf("rank %d of %d is %d\n", rank, (*world)->size(), getpid());
+  const std::uint32_t rank = index((*world)->rank());
+  std::printf("rank %u of %u is %d\n", rank, (*world)->size(), getpid());
   std::fflush(stdout);
   Progress progress = Progress::for_this_rank();
   if (mode == "die" && rank == 1) raise(SIGKILL);
-  if (mode == "die" || mode == "wait") return end_rank(*world, wait_for_stop(stop));
+  if (mode == "die" || mode == "wait") return end_rank(**world, wait_for_stop(stop));
   for (std::uint64_t step = 1; step <= 2; ++step) progress.step({.step = step, .steps = 2, .tokens = 1, .reward = 0.5, .accuracy = {}, .loss = {}});
-  return end_rank(*world, mode == "seven" && rank == 0 ? 7 : 0);
+  return end_rank(**world, mode == "seven" && rank == 0 ? 7 : 0);
 }
 
 }  // namespace
