@@ -134,7 +134,7 @@ Result<void> Journal::close(const Error& reason) {
     writer.text(reason.detail);
     writer.end();
   });
-  return sync();
+  return flush();
 }
 
 std::optional<Error> Journal::error() const {

@@ -57,7 +57,7 @@ class Journal {
 
   Result<void> flush();                     ///< all that was appended before is in the file
   Result<void> sync();                      ///< and on the disk
-  Result<void> close(const Error& reason);  ///< flush, sync, and the last entry: how the process ended
+  Result<void> close(const Error& reason);  ///< the last entry, how the process ended, and flush: sealing, or the last sync, makes it durable
   std::optional<Error> error() const;
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
 
