@@ -25,7 +25,7 @@ Result<std::string> describe_run(const std::filesystem::path& run) {
   text += fmt::format("run       {}\n", run.string());
   if (!summary.digest.empty()) text += fmt::format("digest    {}\n", summary.digest);
   std::error_code code;
-  if (std::filesystem::exists(run_paths::record(run), code)) text += fmt::format("replay    troupe replay {}\n", run.string());
+  if (summary.job != "sft" && std::filesystem::exists(run_paths::record(run), code)) text += fmt::format("replay    troupe replay {}\n", run.string());
   return text;
 }
 
