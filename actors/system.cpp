@@ -84,7 +84,7 @@ Result<void> System::send_outside(ActorRef to, EnvelopePtr envelope, EnvelopeKin
   if (stopped_.load()) return Error{ErrorCode::cancelled, "the actor system has stopped"};
   if (receiver.rank == rank_) {
     const Cell* cell = find(receiver.id);
-    if (cell == nullptr || cell->is_stopped()) return Error{ErrorCode::actor_unreachable, "no such actor on this rank"};
+    if (cell == nullptr || cell->is_stopped()) return Error{ErrorCode::actor_unreachable, "no such actor"};
     if (cell->is_full()) return Error{ErrorCode::mailbox_full, cell->name() + ": its mailbox is full"};
   }
   envelope->kind = kind;
@@ -123,7 +123,7 @@ void System::route(ActorRef to, EnvelopePtr envelope, Cell* from) {
   }
   if (receiver.id == kOutside) return deliver_outside(std::move(envelope));
   Cell* cell = find(receiver.id);
-  if (cell == nullptr) return bounce(*envelope, {ErrorCode::actor_unreachable, "no such actor on rank " + std::to_string(index(rank_))});
+  if (cell == nullptr) return bounce(*envelope, {ErrorCode::actor_unreachable, "no such actor"});
   cell->push(std::move(envelope));
   // A full sender does not wait for others: two full mailboxes that feed each other would stand still.
   if (from != nullptr && cell != from && options_.gate == nullptr && cell->is_full() && !from->is_full()) from->meet_pressure(receiver);
@@ -135,7 +135,7 @@ void System::route_system(ActorRef to, EnvelopePtr envelope) {
   if (receiver.rank == rank_ && find(receiver.id) == nullptr) {
     if (envelope->type != &message_type<MonitorActor>()) return;
     const MonitorActor& monitor = envelope->as<MonitorActor>();
-    EnvelopePtr down = make_envelope<Down>(receiver, Error{ErrorCode::actor_unreachable, "no such actor on rank " + std::to_string(index(rank_))});
+    EnvelopePtr down = make_envelope<Down>(receiver, Error{ErrorCode::actor_unreachable, "no such actor"});
     down->kind = EnvelopeKind::down;
     down->origin = {receiver.id, kFromSystem | monitor.sequence};
     down->sender = receiver;
@@ -259,7 +259,7 @@ void System::on_envelope(Rank from, WireEnvelope wire) {
   if (wire.to == kOutside) return deliver_outside(std::move(envelope));
   if (envelope->kind == EnvelopeKind::system) return route_system({wire.to, rank_}, std::move(envelope));
   Cell* cell = find(wire.to);
-  if (cell == nullptr) return bounce(*envelope, {ErrorCode::actor_unreachable, "no such actor on rank " + std::to_string(index(rank_))});
+  if (cell == nullptr) return bounce(*envelope, {ErrorCode::actor_unreachable, "no such actor"});
   cell->push(std::move(envelope));
   if (cell->is_full() && options_.gate == nullptr) press(from, *cell);
 }

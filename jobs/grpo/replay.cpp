@@ -148,10 +148,12 @@ Result<int> replay_grpo(const ReplayRequest& request, const record::History& his
   Result<scheduler::Plan> plan = plan_together(*config, request.world);
   if (!plan) return plan.error();
   record::ReplayCounts sum;
+  std::uint64_t recorded = 0;
   std::uint64_t nonce = 0;
   for (const record::Segment& segment : history.line) {
     Result<record::ReplayCounts> counts = SegmentReplay(*config, request.world, request.run, *plan, segment, ++nonce).run();
     if (!counts) return counts.error();
+    recorded += segment.deliveries();
     sum.deliveries += counts->deliveries;
     sum.notes += counts->notes;
     sum.states += counts->states;
@@ -159,10 +161,13 @@ Result<int> replay_grpo(const ReplayRequest& request, const record::History& his
   Result<std::vector<std::uint64_t>> messages = gather(request.world, sum.deliveries);
   Result<std::vector<std::uint64_t>> digests = gather(request.world, sum.notes + sum.states);
   if (!messages || !digests) return (messages ? digests : messages).error();
-  if (request.world.rank() != Rank{0}) return 0;
   std::uint64_t all_messages = 0, all_digests = 0;
   for (const std::uint64_t each : *messages) all_messages += each;
   for (const std::uint64_t each : *digests) all_digests += each;
+  if (all_messages != recorded) {
+    return Error{ErrorCode::divergence, fmt::format("the record has {} messages, the re-execution {}: an actor of the record is not one of this build's", recorded, all_messages)};
+  }
+  if (request.world.rank() != Rank{0}) return 0;
   const std::string digest = history.manifest.checkpoints.empty() ? std::string() : history.manifest.checkpoints.back().weights_digest;
   if (request.json) {
     fmt::print("{{\"equal\": true, \"messages\": {}, \"digests\": {}, \"segments\": {}, \"digest\": \"{}\"}}\n", all_messages, all_digests, history.line.size(), digest);
