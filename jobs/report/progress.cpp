@@ -53,7 +53,7 @@ Progress Progress::for_this_rank() {
 
 Progress::Progress(Progress&& other) noexcept
     : way_(std::exchange(other.way_, Way::nowhere)), fd_(std::exchange(other.fd_, -1)), started_s_(other.started_s_), last_s_(other.last_s_),
-      first_step_(other.first_step_), tokens_(other.tokens_), is_open_(std::exchange(other.is_open_, false)) {}
+      first_step_(other.first_step_), tokens_(other.tokens_), accuracy_(other.accuracy_), is_open_(std::exchange(other.is_open_, false)) {}
 
 Progress::~Progress() {
   finish();
@@ -89,7 +89,9 @@ void Progress::finish() {
   is_open_ = false;
 }
 
-void Progress::show(const StepReport& report) {
+void Progress::show(StepReport report) {
+  if (report.accuracy) accuracy_ = report.accuracy;
+  report.accuracy = accuracy_;
   const double now_s = monotonic_seconds();
   if (started_s_ < 0) {
     started_s_ = now_s;

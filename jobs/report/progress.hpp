@@ -43,7 +43,7 @@ class Progress {
  private:
   enum class Way { nowhere, bar, lines, launcher };
   Progress(Way way, int fd) : way_(way), fd_(fd) {}
-  void show(const StepReport& report);
+  void show(StepReport report);
 
   Way way_;
   int fd_;                     ///< the launcher's fifo, or -1
@@ -51,6 +51,7 @@ class Progress {
   double last_s_ = 0;
   std::uint64_t first_step_ = 0;
   std::uint64_t tokens_ = 0;   ///< since then
+  std::optional<double> accuracy_;  ///< the last: not every step evaluates
   bool is_open_ = false;       ///< the bar's line has not ended
 };
 

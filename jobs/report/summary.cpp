@@ -8,6 +8,18 @@
 #include "jobs/run_folder/summary_file.hpp"
 
 namespace troupe::jobs {
+namespace {
+
+// This program as one would type it here.
+std::string program() {
+  std::error_code code;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", code);
+  if (code) return "troupe";
+  const auto near = std::filesystem::proximate(self, code).string();
+  return code || near.starts_with("..") ? self.string() : near;
+}
+
+}  // namespace
 
 Result<std::string> describe_run(const std::filesystem::path& run) {
   auto read = read_summary(run);
@@ -25,7 +37,7 @@ Result<std::string> describe_run(const std::filesystem::path& run) {
   text += fmt::format("run       {}\n", run.string());
   if (!summary.digest.empty()) text += fmt::format("digest    {}\n", summary.digest);
   std::error_code code;
-  if (summary.job != "sft" && std::filesystem::exists(run_paths::record(run), code)) text += fmt::format("replay    troupe replay {}\n", run.string());
+  if (summary.job != "sft" && std::filesystem::exists(run_paths::record(run), code)) text += fmt::format("replay    {} replay {}\n", program(), run.string());
   return text;
 }
 
