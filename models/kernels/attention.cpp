@@ -1,74 +1,414 @@
+// Compiled once a target. A tile is some query rows of one key/value head against one block of keys: scores with lanes over keys, weighted
+// values with lanes over head_dim. Rows are copied to widths of whole tiles, so that no tile has a ragged edge.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "models/kernels/attention.cpp"
+#include <hwy/foreach_target.h>
+
+#include "models/kernels/tile.hpp"
+
 #include "models/kernels/attention.hpp"
+
+#include <hwy/aligned_allocator.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "models/kernels/reductions.hpp"
-#include "models/numerics/float_math.hpp"
-
+#ifndef TROUPE_KERNELS_ATTENTION_PARTS
+#define TROUPE_KERNELS_ATTENTION_PARTS
 namespace troupe::models {
 
-namespace {
+/// Query rows [begin, end) of a span for one key/value head: row i is position i / group, query head i % group.
+struct AttentionPart {
+  const AttentionSpan* span = nullptr;
+  std::size_t kv_head = 0;
+  std::size_t begin = 0, end = 0;
+};
 
-constexpr std::size_t kBlock = numerics::kAttentionBlock;
+struct AttentionGradients {
+  float* dq;
+  float* dk;
+  float* dv;
+  const float* dout;
+  const float* out;
+  const float* q;
+  const SoftmaxState* states;
+};
 
-std::size_t first_key(const AttentionShape& shape, std::size_t position) {
+inline std::size_t first_key(const AttentionShape& shape, std::size_t position) {
   return shape.window == 0 || position + 1 <= shape.window ? 0 : position + 1 - shape.window;
 }
 
-float key_at(const AttentionShape& shape, const KeyValues& cache, std::size_t position, std::size_t kv_head, std::size_t d) {
-  return cache.keys[position / kBlock * shape.block_floats() + (kv_head * shape.head_dim + d) * kBlock + position % kBlock];
-}
-float value_at(const AttentionShape& shape, const KeyValues& cache, std::size_t position, std::size_t kv_head, std::size_t d) {
-  return cache.values[position / kBlock * shape.block_floats() + (kv_head * kBlock + position % kBlock) * shape.head_dim + d];
-}
+}  // namespace troupe::models
+#endif
 
-float score(const AttentionShape& shape, const KeyValues& cache, const float* q, std::size_t position, std::size_t kv_head) {
-  float dot = 0.0F;
-  for (std::size_t d = 0; d < shape.head_dim; ++d) dot = std::fma(q[d], key_at(shape, cache, position, kv_head, d), dot);
-  return dot * shape.scale;
-}
+HWY_BEFORE_NAMESPACE();
+namespace troupe::models::HWY_NAMESPACE {
 
-SoftmaxState attend(const AttentionShape& shape, const KeyValues& cache, std::size_t position, std::size_t kv_head, const float* q, float* out) {
-  SoftmaxState all;
-  std::vector<float> weighted(shape.head_dim);
-  for (std::size_t begin = first_key(shape, position); begin <= position; begin = (begin / kBlock + 1) * kBlock) {
-    const std::size_t end = std::min(position + 1, (begin / kBlock + 1) * kBlock);
-    std::array<float, kBlock> scores{};
-    SoftmaxState block{.maximum = -INFINITY, .sum = 0.0F};
-    for (std::size_t j = begin; j < end; ++j) {
-      scores[j % kBlock] = score(shape, cache, q, j, kv_head);
-      if (scores[j % kBlock] > block.maximum) block.maximum = scores[j % kBlock];
-    }
-    block.maximum += 0.0F;
-    std::fill(weighted.begin(), weighted.end(), 0.0F);
-    const std::size_t base = begin / kBlock * kBlock;
-    block.sum = interleaved_sum<float>(base, base + kBlock, [&](std::size_t j, float sum) {
-      if (j < begin || j >= end) return sum;
-      const float p = numerics::exp(scores[j % kBlock] - block.maximum);
-      for (std::size_t d = 0; d < shape.head_dim; ++d) weighted[d] = std::fma(p, value_at(shape, cache, j, kv_head, d), weighted[d]);
-      return sum + p;
-    });
-    if (all.sum == 0.0F) {
-      all = block;
-      std::copy(weighted.begin(), weighted.end(), out);
-      continue;
-    }
-    const float maximum = all.maximum > block.maximum ? all.maximum : block.maximum;
-    const float before = numerics::exp(all.maximum - maximum), now = numerics::exp(block.maximum - maximum);
-    all.maximum = maximum;
-    all.sum = std::fma(block.sum, now, all.sum * before);
-    for (std::size_t d = 0; d < shape.head_dim; ++d) out[d] = std::fma(weighted[d], now, out[d] * before);
+constexpr std::size_t kBlock = numerics::kAttentionBlock;
+constexpr std::size_t padded(std::size_t dim) { return (dim + kTileWidth - 1) / kTileWidth * kTileWidth; }
+
+using Scratch = hwy::AlignedFreeUniquePtr<float[]>;
+
+/// Scores become exp(score − maximum), in place; those outside [begin, end) become +0.
+HWY_INLINE SoftmaxState softmax_block(float* scores, std::size_t begin, std::size_t end) {
+  const Lanes d;
+  std::fill(scores, scores + begin, -INFINITY);
+  std::fill(scores + end, scores + kBlock, -INFINITY);
+  Vector highest = hn::Set(d, -INFINITY);
+  for (std::size_t j = 0; j < kBlock; j += kLanes) {
+    const Vector score = hn::Load(d, scores + j);
+    highest = hn::IfThenElse(hn::Gt(score, highest), score, highest);
   }
-  for (std::size_t d = 0; d < shape.head_dim; ++d) out[d] = out[d] / all.sum;
-  return all;
+  HWY_ALIGN float lanes[kLanes];
+  hn::Store(highest, d, lanes);
+  SoftmaxState state{.maximum = -INFINITY, .sum = 0.0F};
+  for (const float lane : lanes) state.maximum = lane > state.maximum ? lane : state.maximum;
+  state.maximum += 0.0F;
+  const Vector maximum = hn::Set(d, state.maximum);
+  // An absent key's +0 changes no partial sum, for these are never −0.
+  state.sum = interleaved_sum(0, kBlock, [&](std::size_t j, std::size_t, Vector sum) HWY_ATTR {
+    const Vector p = exp_of(hn::Sub(hn::Load(d, scores + j), maximum));
+    hn::Store(p, d, scores + j);
+    return hn::Add(sum, p);
+  });
+  return state;
 }
 
+/// Up to kTileRows query rows against all of their keys. q [rows, head_dim], out [rows, padded(head_dim)].
+struct AttentionTile {
+  const AttentionShape& shape;
+  const KeyValues& cache;
+  std::size_t kv_head;
+  const float* q;
+  const std::size_t* position;
+  float* out;
+  float* values;  ///< [64, padded(head_dim)], for a head_dim that is no multiple of a tile
+  SoftmaxState* all;
+
+  template <std::size_t Rows>
+  HWY_INLINE void score(const float* keys, float (&scores)[Rows][kBlock], std::size_t last) const {
+    const Lanes d;
+    const Vector scale = hn::Set(d, shape.scale);
+    for (std::size_t column = 0; column < last; column += kTileWidth) {
+      Vector sums[Rows][kTileVectors];
+      clear(sums);
+      chain(sums, q, shape.head_dim, 1, keys + column, kBlock, shape.head_dim);
+#pragma GCC unroll 12
+      for (std::size_t r = 0; r < Rows; ++r) {
+        hn::Store(hn::Mul(sums[r][0], scale), d, scores[r] + column);
+        hn::Store(hn::Mul(sums[r][1], scale), d, scores[r] + column + kLanes);
+      }
+    }
+  }
+
+  /// The block's values with rows of whole tiles.
+  const float* wide_values(const float* from, std::size_t first, std::size_t last) const {
+    const std::size_t dim = shape.head_dim;
+    if (dim % kTileWidth == 0) return from;
+    for (std::size_t j = first; j < last; ++j) std::copy_n(from + j * dim, dim, values + j * padded(dim));
+    return values;
+  }
+
+  template <std::size_t Rows>
+  HWY_INLINE void block(std::size_t index) const {
+    const Lanes d;
+    const std::size_t base = index * kBlock;
+    std::size_t begin[Rows], end[Rows], first = kBlock, last = 0;
+    for (std::size_t r = 0; r < Rows; ++r) {
+      begin[r] = std::min(kBlock, std::max(first_key(shape, position[r]), base) - base);
+      end[r] = std::max(base, std::min(position[r] + 1, base + kBlock)) - base;
+      if (begin[r] >= end[r]) begin[r] = end[r] = 0;
+      if (begin[r] < end[r]) first = std::min(first, begin[r]);
+      last = std::max(last, end[r]);
+    }
+    if (last == 0) return;
+    HWY_ALIGN float scores[Rows][kBlock];
+    score<Rows>(cache.keys + index * shape.block_floats() + kv_head * shape.head_dim * kBlock, scores, last);
+    float before[Rows] = {}, now[Rows] = {};
+    bool is_first[Rows] = {};
+    for (std::size_t r = 0; r < Rows; ++r) {
+      if (begin[r] >= end[r]) continue;
+      const SoftmaxState state = softmax_block(scores[r], begin[r], end[r]);
+      is_first[r] = all[r].sum == 0.0F;
+      if (is_first[r]) {
+        all[r] = state;
+        continue;
+      }
+      const float maximum = all[r].maximum > state.maximum ? all[r].maximum : state.maximum;
+      before[r] = numerics::exp(all[r].maximum - maximum);
+      now[r] = numerics::exp(state.maximum - maximum);
+      all[r].maximum = maximum;
+      all[r].sum = std::fma(state.sum, now[r], all[r].sum * before[r]);
+    }
+    const float* from = wide_values(cache.values + index * shape.block_floats() + kv_head * kBlock * shape.head_dim, first, last);
+    const std::size_t width = padded(shape.head_dim);
+    for (std::size_t column = 0; column < width; column += kTileWidth) {
+      Vector sums[Rows][kTileVectors];
+      clear(sums);
+      ranged_chain(sums, scores[0], kBlock, 1, from + column, width, begin, end);
+#pragma GCC unroll 12
+      for (std::size_t r = 0; r < Rows; ++r) {
+        if (begin[r] >= end[r]) continue;
+        float* to = out + r * width + column;
+        if (!is_first[r]) {
+          const Vector b = hn::Set(d, before[r]), n = hn::Set(d, now[r]);
+          sums[r][0] = hn::MulAdd(sums[r][0], n, hn::Mul(hn::Load(d, to), b));
+          sums[r][1] = hn::MulAdd(sums[r][1], n, hn::Mul(hn::Load(d, to + kLanes), b));
+        }
+        hn::Store(sums[r][0], d, to);
+        hn::Store(sums[r][1], d, to + kLanes);
+      }
+    }
+  }
+
+  template <std::size_t Rows>
+  HWY_NOINLINE void run() const {
+    for (std::size_t index = first_key(shape, position[0]) / kBlock; index <= position[Rows - 1] / kBlock; ++index) block<Rows>(index);
+  }
+};
+
+void attend(const AttentionShape& shape, const AttentionPart& part, float* out, const float* q, SoftmaxState* states) {
+  const std::size_t dim = shape.head_dim, width = padded(dim);
+  Scratch scratch = hwy::AllocateAligned<float>(kTileRows * (dim + width) + kBlock * width);
+  float* const result = scratch.get();
+  float* const values = result + kTileRows * width;
+  float* const queries = values + kBlock * width;
+  std::size_t at[kTileRows], position[kTileRows];
+  for (std::size_t begin = part.begin; begin < part.end; begin += kTileRows) {
+    const std::size_t rows = std::min(kTileRows, part.end - begin);
+    SoftmaxState all[kTileRows];
+    for (std::size_t r = 0; r < rows; ++r) {
+      const std::size_t i = (begin + r) / shape.group();
+      position[r] = part.span->first_position + i;
+      at[r] = (part.span->first_row + i) * shape.heads + part.kv_head * shape.group() + (begin + r) % shape.group();
+      std::copy_n(q + at[r] * dim, dim, queries + r * dim);
+    }
+    with_rows(rows, AttentionTile{shape, part.span->cache, part.kv_head, queries, position, result, values, all});
+    for (std::size_t r = 0; r < rows; ++r) {
+      const Vector sum = hn::Set(Lanes(), all[r].sum);
+      for_vectors(0, dim, [&](std::size_t d, std::size_t n) HWY_ATTR { store(hn::Div(load(result + r * width + d, n), sum), out + at[r] * dim + d, n); });
+      if (states != nullptr) states[at[r]] = all[r];
+    }
+  }
+}
+
+/// The gradients of one key/value head of one sequence, one query head after another.
+class HeadGradients {
+ public:
+  HeadGradients(const AttentionShape& shape, const AttentionSpan& span, std::size_t kv_head, const AttentionGradients& to)
+      : shape_(shape), span_(span), kv_head_(kv_head), to_(to), dim_(shape.head_dim), width_(padded(dim_)), length_(span.length),
+        // Dead rows behind the last let every tile load whole blocks.
+        rows_((length_ + kBlock - 1) / kBlock * kBlock), delta_(rows_),
+        scratch_(hwy::AllocateAligned<float>(rows_ * width_ * (3 + 2 * shape.group()) + kBlock * (2 * kBlock + width_ + dim_))) {
+    queries_ = scratch_.get();
+    douts_ = queries_ + rows_ * width_;
+    dqueries_ = douts_ + rows_ * width_;
+    dkeys_ = dqueries_ + rows_ * width_;
+    dvalues_ = dkeys_ + rows_ * width_ * shape.group();
+    p_ = dvalues_ + rows_ * width_ * shape.group();
+    ds_ = p_ + kBlock * kBlock;
+    keys_ = ds_ + kBlock * kBlock;
+    values_ = keys_ + kBlock * width_;
+  }
+
+  void run() {
+    std::fill(scratch_.get(), p_, 0.0F);
+    std::fill(keys_, values_, 0.0F);
+    for (std::size_t g = 0; g < shape_.group(); ++g) query_head(g);
+    fold(dkeys_, to_.dk);
+    fold(dvalues_, to_.dv);
+  }
+
+ private:
+  std::size_t row_of(std::size_t i, std::size_t g) const { return (span_.first_row + i) * shape_.heads + kv_head_ * shape_.group() + g; }
+
+  void query_head(std::size_t g) {
+    for (std::size_t i = 0; i < length_; ++i) {
+      std::copy_n(to_.q + row_of(i, g) * dim_, dim_, queries_ + i * width_);
+      std::copy_n(to_.dout + row_of(i, g) * dim_, dim_, douts_ + i * width_);
+    }
+    std::fill(dqueries_, dqueries_ + rows_ * width_, 0.0F);
+    deltas(g);
+    for (std::size_t base = 0; base < length_; base += kBlock) {
+      turn_block(base);
+      for (std::size_t chunk = base; chunk < length_ && first_key(shape_, chunk) < base + kBlock; chunk += kBlock) {
+        const std::size_t chunk_end = std::min(length_, chunk + kBlock);
+        for (std::size_t i = chunk; i < chunk_end; i += kTileRows) {
+          with_rows(std::min(kTileRows, chunk_end - i), QueryTile{*this, g, base, chunk, i});
+        }
+        const std::size_t block_end = std::min(length_, base + kBlock);
+        for (std::size_t j = base; j < block_end; j += kTileRows) {
+          with_rows(std::min(kTileRows, block_end - j), KeyTile{*this, g, base, chunk, chunk_end, j});
+        }
+      }
+    }
+    for (std::size_t i = 0; i < length_; ++i) std::copy_n(dqueries_ + i * width_, dim_, to_.dq + row_of(i, g) * dim_);
+  }
+
+  /// delta = dout · out, one chain a row, eight rows side by side.
+  void deltas(std::size_t g) {
+    const hn::CappedTag<float, 1> d;
+    constexpr std::size_t kTogether = 8;
+    for (std::size_t i = 0; i < length_; i += kTogether) {
+      const float* out[kTogether];
+      const float* dout[kTogether];
+      for (std::size_t r = 0; r < kTogether; ++r) {
+        out[r] = to_.out + row_of(std::min(i + r, length_ - 1), g) * dim_;
+        dout[r] = to_.dout + row_of(std::min(i + r, length_ - 1), g) * dim_;
+      }
+      hn::Vec<decltype(d)> sums[kTogether];
+#pragma GCC unroll 8
+      for (std::size_t r = 0; r < kTogether; ++r) sums[r] = hn::Zero(d);
+      for (std::size_t k = 0; k < dim_; ++k) {
+#pragma GCC unroll 8
+        for (std::size_t r = 0; r < kTogether; ++r) sums[r] = hn::MulAdd(hn::Set(d, dout[r][k]), hn::Set(d, out[r][k]), sums[r]);
+      }
+#pragma GCC unroll 8
+      for (std::size_t r = 0; r < kTogether; ++r) delta_[i + r] = hn::GetLane(sums[r]);
+    }
+  }
+
+  /// keys_ [64, width], values_ [head_dim, 64] of the block at `base`.
+  void turn_block(std::size_t base) {
+    const std::size_t block = base / kBlock * shape_.block_floats();
+    block_keys_ = span_.cache.keys + block + kv_head_ * dim_ * kBlock;
+    const float* values = span_.cache.values + block + kv_head_ * kBlock * dim_;
+    for (std::size_t j = 0; j < kBlock; ++j) {
+      for (std::size_t d = 0; d < dim_; ++d) {
+        keys_[j * width_ + d] = block_keys_[d * kBlock + j];
+        values_[d * kBlock + j] = values[j * dim_ + d];
+      }
+    }
+  }
+
+  /// p and ds of rows [i, i + Rows) against the block, then their share of dq.
+  struct QueryTile {
+    HeadGradients& head;
+    std::size_t g, base, chunk, i;
+
+    template <std::size_t Rows>
+    HWY_NOINLINE void run() const {
+      const HeadGradients& h = head;
+      const Lanes d;
+      const Vector scale = hn::Set(d, h.shape_.scale);
+      std::size_t begin[Rows], end[Rows];
+      for (std::size_t r = 0; r < Rows; ++r) {
+        begin[r] = std::min(kBlock, std::max(first_key(h.shape_, i + r), base) - base);
+        end[r] = std::min(i + r + 1, base + kBlock) - base;
+        if (begin[r] >= end[r]) begin[r] = end[r] = 0;
+      }
+      const std::size_t last = *std::max_element(end, end + Rows);
+      for (std::size_t column = 0; column < last; column += kTileWidth) {
+        Vector scores[Rows][kTileVectors];
+        clear(scores);
+        chain(scores, h.queries_ + i * h.width_, h.width_, 1, h.block_keys_ + column, kBlock, h.dim_);
+        for (std::size_t r = 0; r < Rows; ++r) {
+          const SoftmaxState& state = h.to_.states[h.row_of(i + r, g)];
+          const Vector maximum = hn::Set(d, state.maximum), sum = hn::Set(d, state.sum);
+          for (std::size_t v = 0; v < kTileVectors; ++v) {
+            const Vector p = hn::Div(exp_of(hn::Sub(hn::Mul(scores[r][v], scale), maximum)), sum);
+            hn::Store(p, d, h.p_ + (i + r - chunk) * kBlock + column + v * kLanes);
+          }
+        }
+        Vector dp[Rows][kTileVectors];
+        clear(dp);
+        chain(dp, h.douts_ + i * h.width_, h.width_, 1, h.values_ + column, kBlock, h.dim_);
+        for (std::size_t r = 0; r < Rows; ++r) {
+          const Vector delta = hn::Set(d, h.delta_[i + r]);
+          for (std::size_t v = 0; v < kTileVectors; ++v) {
+            const std::size_t to = (i + r - chunk) * kBlock + column + v * kLanes;
+            hn::Store(hn::Mul(hn::Mul(hn::Load(d, h.p_ + to), hn::Sub(dp[r][v], delta)), scale), d, h.ds_ + to);
+          }
+        }
+      }
+      for (std::size_t column = 0; column < h.width_; column += kTileWidth) {
+        Vector sums[Rows][kTileVectors];
+        float* to = h.dqueries_ + i * h.width_ + column;
+        read(sums, to, h.width_);
+        ranged_chain(sums, h.ds_ + (i - chunk) * kBlock, kBlock, 1, h.keys_ + column, h.width_, begin, end);
+        store(sums, to, h.width_, kTileWidth);
+      }
+    }
+  };
+
+  /// The chunk's share of dk and dv of keys [j, j + Rows).
+  struct KeyTile {
+    HeadGradients& head;
+    std::size_t g, base, chunk, chunk_end, j;
+
+    template <std::size_t Rows>
+    HWY_NOINLINE void run() const {
+      const HeadGradients& h = head;
+      std::size_t begin[Rows], end[Rows];
+      for (std::size_t r = 0; r < Rows; ++r) {
+        begin[r] = std::max(j + r, chunk) - chunk;
+        const std::size_t last = h.shape_.window == 0 ? chunk_end : std::min(chunk_end, j + r + h.shape_.window);
+        end[r] = std::max(last, chunk) - chunk;
+        if (begin[r] >= end[r]) begin[r] = end[r] = 0;
+      }
+      const std::size_t at = (g * h.rows_ + j) * h.width_;
+      for (std::size_t column = 0; column < h.width_; column += kTileWidth) {
+        Vector sums[Rows][kTileVectors];
+        read(sums, h.dkeys_ + at + column, h.width_);
+        ranged_chain(sums, h.ds_ + j - base, 1, kBlock, h.queries_ + chunk * h.width_ + column, h.width_, begin, end);
+        store(sums, h.dkeys_ + at + column, h.width_, kTileWidth);
+        read(sums, h.dvalues_ + at + column, h.width_);
+        ranged_chain(sums, h.p_ + j - base, 1, kBlock, h.douts_ + chunk * h.width_ + column, h.width_, begin, end);
+        store(sums, h.dvalues_ + at + column, h.width_, kTileWidth);
+      }
+    }
+  };
+
+  /// The tree over the group's query heads, in place: the sum of heads [first, first + count) is left in `first`.
+  void add_heads(float* each, std::size_t first, std::size_t count) const {
+    if (count == 1) return;
+    const std::size_t split = numerics::split_point(count);
+    add_heads(each, first, split);
+    add_heads(each, first + split, count - split);
+    const Lanes d;
+    float* to = each + first * rows_ * width_;
+    const float* from = each + (first + split) * rows_ * width_;
+    for (std::size_t i = 0; i < length_ * width_; i += kLanes) hn::Store(hn::Add(hn::Load(d, to + i), hn::Load(d, from + i)), d, to + i);
+  }
+
+  void fold(float* each, float* to) const {
+    add_heads(each, 0, shape_.group());
+    for (std::size_t j = 0; j < length_; ++j) std::copy_n(each + j * width_, dim_, to + ((span_.first_row + j) * shape_.kv_heads + kv_head_) * dim_);
+  }
+
+  const AttentionShape& shape_;
+  const AttentionSpan& span_;
+  std::size_t kv_head_;
+  const AttentionGradients& to_;
+  std::size_t dim_, width_, length_, rows_;
+  std::vector<float> delta_;
+  Scratch scratch_;
+  const float* block_keys_ = nullptr;
+  float *queries_, *douts_, *dqueries_, *dkeys_, *dvalues_, *p_, *ds_, *keys_, *values_;
+};
+
+void head_gradients(const AttentionShape& shape, const AttentionSpan& span, std::size_t kv_head, const AttentionGradients& to) {
+  HeadGradients(shape, span, kv_head, to).run();
+}
+
+}  // namespace troupe::models::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace troupe::models {
+
+HWY_EXPORT(attend);
+HWY_EXPORT(head_gradients);
+
+namespace {
+constexpr std::size_t kPartRows = 12;                    ///< whole tiles of every target
+constexpr std::size_t kPartFmas = std::size_t{1} << 18;  ///< below it, waking a thread costs more than it saves
 }  // namespace
 
 void store_key_values(const AttentionShape& shape, float* keys, float* values, std::span<const float> k, std::span<const float> v,
                       std::size_t first_position, std::size_t length) {
+  constexpr std::size_t kBlock = numerics::kAttentionBlock;
   for (std::size_t row = 0; row < length; ++row) {
     const std::size_t position = first_position + row;
     const std::size_t block = position / kBlock * shape.block_floats();
@@ -81,66 +421,36 @@ void store_key_values(const AttentionShape& shape, float* keys, float* values, s
   }
 }
 
-void attention(ThreadPool&, const AttentionShape& shape, std::span<const AttentionSpan> spans, std::span<float> out, std::span<const float> q,
+void attention(ThreadPool& pool, const AttentionShape& shape, std::span<const AttentionSpan> spans, std::span<float> out, std::span<const float> q,
                std::span<SoftmaxState> states) {
+  std::vector<AttentionPart> parts;
+  std::size_t fmas = 0;
   for (const AttentionSpan& span : spans) {
-    for (std::size_t i = 0; i < span.length; ++i) {
-      for (std::size_t head = 0; head < shape.heads; ++head) {
-        const std::size_t at = (span.first_row + i) * shape.heads + head;
-        const SoftmaxState state = attend(shape, span.cache, span.first_position + i, head / shape.group(), &q[at * shape.head_dim], &out[at * shape.head_dim]);
-        if (!states.empty()) states[at] = state;
-      }
+    const std::size_t rows = span.length * shape.group();
+    fmas += span.length * shape.heads * shape.head_dim * 2 * (span.first_position + span.length);
+    for (std::size_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
+      for (std::size_t begin = 0; begin < rows; begin += kPartRows) parts.push_back({&span, kv_head, begin, std::min(rows, begin + kPartRows)});
     }
   }
+  if (parts.empty()) return;
+  const std::size_t grain = kPartFmas / std::max<std::size_t>(1, fmas / parts.size());
+  pool.parallel_ranges(parts.size(), std::max<std::size_t>(1, grain), [&](std::size_t begin, std::size_t end) {
+    for (std::size_t part = begin; part < end; ++part) {
+      HWY_DYNAMIC_DISPATCH(attend)(shape, parts[part], out.data(), q.data(), states.empty() ? nullptr : states.data());
+    }
+  });
 }
 
-void attention_backward(ThreadPool&, const AttentionShape& shape, std::span<const AttentionSpan> spans, std::span<float> dq, std::span<float> dk,
+void attention_backward(ThreadPool& pool, const AttentionShape& shape, std::span<const AttentionSpan> spans, std::span<float> dq, std::span<float> dk,
                         std::span<float> dv, std::span<const float> dout, std::span<const float> out, std::span<const float> q,
                         std::span<const SoftmaxState> states) {
-  const std::size_t dim = shape.head_dim;
-  for (const AttentionSpan& span : spans) {
-    const std::size_t width = shape.heads * dim;
-    std::vector<float> keys(span.length * width), values(span.length * width);  // one gradient a query head
-    std::fill_n(&dq[span.first_row * width], span.length * width, 0.0F);
-    for (std::size_t head = 0; head < shape.heads; ++head) {
-      const std::size_t kv_head = head / shape.group();
-      for (std::size_t i = 0; i < span.length; ++i) {
-        const std::size_t at = (span.first_row + i) * shape.heads + head;
-        const float* qi = &q[at * dim];
-        const float* di = &dout[at * dim];
-        float delta = 0.0F;
-        for (std::size_t d = 0; d < dim; ++d) delta = std::fma(di[d], out[at * dim + d], delta);
-        for (std::size_t j = first_key(shape, i); j <= i; ++j) {
-          const float p = numerics::exp(score(shape, span.cache, qi, j, kv_head) - states[at].maximum) / states[at].sum;
-          float dp = 0.0F;
-          for (std::size_t d = 0; d < dim; ++d) dp = std::fma(di[d], value_at(shape, span.cache, j, kv_head, d), dp);
-          const float ds = (p * (dp - delta)) * shape.scale;
-          for (std::size_t d = 0; d < dim; ++d) {
-            float& gq = dq[at * dim + d];
-            float& gk = keys[j * width + head * dim + d];
-            float& gv = values[j * width + head * dim + d];
-            gq = std::fma(ds, key_at(shape, span.cache, j, kv_head, d), gq);
-            gk = std::fma(ds, qi[d], gk);
-            gv = std::fma(p, di[d], gv);
-          }
-        }
-      }
+  const AttentionGradients to{dq.data(), dk.data(), dv.data(), dout.data(), out.data(), q.data(), states.data()};
+  pool.parallel_ranges(spans.size() * shape.kv_heads, 1, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t part = begin; part < end; ++part) {
+      HWY_DYNAMIC_DISPATCH(head_gradients)(shape, spans[part / shape.kv_heads], part % shape.kv_heads, to);
     }
-    std::vector<float> group(shape.group());
-    const auto fold = [&](const std::vector<float>& each, std::size_t j, std::size_t kv_head, std::size_t d) {
-      for (std::size_t g = 0; g < group.size(); ++g) group[g] = each[j * width + (kv_head * group.size() + g) * dim + d];
-      return numerics::pairwise_tree(std::span<const float>(group));
-    };
-    for (std::size_t j = 0; j < span.length; ++j) {
-      for (std::size_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
-        for (std::size_t d = 0; d < dim; ++d) {
-          const std::size_t to = ((span.first_row + j) * shape.kv_heads + kv_head) * dim + d;
-          dk[to] = fold(keys, j, kv_head, d);
-          dv[to] = fold(values, j, kv_head, d);
-        }
-      }
-    }
-  }
+  });
 }
 
 }  // namespace troupe::models
+#endif
