@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <bit>
 #include <functional>
 
 #include "models/kernels/outer_products.hpp"
@@ -46,23 +46,62 @@ GradientNodes all_sequences(ThreadPool& pool, std::span<const SequenceRows> sequ
   return nodes;
 }
 
+/// Appends the steps of one sequence's tree of blocks.
+void plan_sequence(std::vector<TreeStep>& steps, std::size_t first_row, std::size_t length) {
+  if (length <= kGradientBlock) {
+    steps.push_back({first_row, length, 0});
+    return;
+  }
+  const std::size_t split = numerics::split_point((length + kGradientBlock - 1) / kGradientBlock) * kGradientBlock;
+  plan_sequence(steps, first_row, split);
+  plan_sequence(steps, first_row + split, length - split);
+  ++steps.back().merges;
+}
+
+/// Appends the steps of the aligned node that covers all of `sequences`, a power of two of them; false: all are absent.
+bool plan_node(std::vector<TreeStep>& steps, std::span<const SequenceRows> sequences) {
+  if (sequences.size() == 1) {
+    if (sequences[0].length > 0) plan_sequence(steps, sequences[0].first_row, sequences[0].length);
+    return sequences[0].length > 0;
+  }
+  const bool has_left = plan_node(steps, sequences.first(sequences.size() / 2));
+  const bool has_right = plan_node(steps, sequences.subspan(sequences.size() / 2));
+  if (has_left && has_right) ++steps.back().merges;
+  return has_left || has_right;
+}
+
+/// The level of the largest aligned node that begins at `first` and covers at most `count` sequences.
+std::uint32_t level_of(std::uint64_t first, std::size_t count) {
+  const int aligned = first == 0 ? 63 : std::countr_zero(first);
+  return static_cast<std::uint32_t>(std::min(aligned, static_cast<int>(std::bit_width(count)) - 1));
+}
+
 }  // namespace
 
 GradientNodes linear_gradient_weight(ThreadPool& pool, std::span<const float> dy, std::size_t outputs, std::span<const float> x, std::size_t inputs,
                                      std::span<const SequenceRows> sequences, std::uint64_t first) {
-  return all_sequences(pool, sequences, first, [&](std::size_t first_row, std::size_t rows) {
-    GradientNode leaf = dense_leaf(outputs * inputs);
-    outer_products(pool, leaf.data.data(), &dy[first_row * outputs], outputs, &x[first_row * inputs], inputs, rows);
-    return leaf;
-  });
+  GradientNodes nodes;
+  for (std::size_t i = 0; i < sequences.size();) {
+    GradientNode node;
+    node.level = level_of(first + i, sequences.size() - i);
+    node.index = (first + i) >> node.level;
+    const std::size_t count = std::size_t{1} << node.level;
+    std::vector<TreeStep> steps;
+    node.present = plan_node(steps, sequences.subspan(i, count));
+    if (node.present) {
+      node.data.resize(outputs * inputs);
+      outer_products(pool, node.data.data(), dy.data(), outputs, x.data(), inputs, steps);
+    }
+    nodes.push_back(std::move(node));
+    i += count;
+  }
+  return nodes;
 }
 
 GradientNodes bias_gradient(ThreadPool& pool, std::span<const float> dy, std::size_t outputs, std::span<const SequenceRows> sequences, std::uint64_t first) {
   return all_sequences(pool, sequences, first, [&](std::size_t first_row, std::size_t rows) {
     GradientNode leaf = dense_leaf(outputs);
-    for (std::size_t row = first_row; row < first_row + rows; ++row) {
-      for (std::size_t o = 0; o < outputs; ++o) leaf.data[o] += dy[row * outputs + o];
-    }
+    add_rows(leaf.data.data(), &dy[first_row * outputs], rows, outputs);
     return leaf;
   });
 }
@@ -72,12 +111,7 @@ GradientNodes head_norm_weight_gradient(ThreadPool& pool, std::span<const float>
   const std::size_t width = heads * head_dim;
   return all_sequences(pool, sequences, first, [&](std::size_t first_row, std::size_t rows) {
     GradientNode leaf = dense_leaf(width);
-    for (std::size_t row = first_row; row < first_row + rows; ++row) {
-      for (std::size_t i = 0; i < width; ++i) {
-        const float normalised = x[row * width + i] * inverse_rms[row * heads + i / head_dim];
-        leaf.data[i] = std::fma(dy[row * width + i], normalised, leaf.data[i]);
-      }
-    }
+    add_normalised_rows(leaf.data.data(), &dy[first_row * width], &x[first_row * width], &inverse_rms[first_row * heads], rows, heads, head_dim);
     return leaf;
   });
 }
