@@ -175,10 +175,14 @@ struct ActorClassOf {
     ((key += ',', key += type_name<Args>()), ...);
     ActorClass result{.id = TypeId{digest64(key)},
                       .name = type_name<A>(),
-                      .create = [](BytesView bytes) -> Result<void*> {
-                        std::tuple<Args...> arguments;
-                        if (Result<void> read = decode_into(bytes, arguments); !read) return read.error();
-                        return std::apply([](auto&... each) -> void* { return new A(std::move(each)...); }, arguments);
+                      .create = []([[maybe_unused]] BytesView bytes) -> Result<void*> {
+                        if constexpr (sizeof...(Args) == 0) {
+                          return new A();
+                        } else {
+                          std::tuple<Args...> arguments;
+                          if (Result<void> read = decode_into(bytes, arguments); !read) return read.error();
+                          return std::apply([](auto&... each) -> void* { return new A(std::move(each)...); }, arguments);
+                        }
                       },
                       .destroy = [](void* actor) { delete static_cast<A*>(actor); },
                       .handlers = std::move(handlers.entries_)};
@@ -203,7 +207,6 @@ template <class... Args>
 Bytes encode_arguments(const Args&... args) {
   Bytes bytes;
   if constexpr (sizeof...(Args) > 0) encode(bytes, std::tuple<Args...>(args...));
-  else encode(bytes, std::tuple<>());
   return bytes;
 }
 

@@ -7,6 +7,7 @@ namespace troupe {
 namespace {
 
 constexpr unsigned kBatch = 64;               ///< messages a turn, so that actors share threads fairly
+constexpr unsigned kFetchEvery = 16;          ///< messages between looks at the inbox, where a system message may wait
 constexpr std::uint64_t kSmallState = 4096;   ///< bytes: larger states are not shown after each message
 constexpr Time kPauseMax{50'000'000};         ///< a paused sender goes on after it, so that a cycle of full mailboxes cannot stand still
 constexpr std::uint64_t kFromSystem = std::uint64_t{1} << 63;
@@ -35,9 +36,10 @@ Error error_of(const std::exception_ptr& failure) {
 }  // namespace actor_detail
 
 Cell::Cell(System& system, ActorId id, std::string name, const ActorClass& actor_class, Bytes arguments, const SpawnOptions& options, ActorRef parent)
-    : system_(system), class_(actor_class), id_(id), name_(std::move(name)), arguments_(std::move(arguments)), options_(options), parent_(parent),
-      context_(*this) {
-  if (options_.own_thread) lane_ = system_.executor_.make_lane();
+    : system_(system), class_(actor_class), id_(id), name_(std::move(name)), arguments_(std::move(arguments)), parent_(parent),
+      context_(*this), mailbox_capacity_(options.mailbox_capacity) {
+  if (options.children.strategy != Supervision::Strategy::stop) children_ = std::make_unique<const Supervision>(options.children);
+  if (options.own_thread) lane_ = system_.executor_.make_lane();
 }
 
 Cell::~Cell() {
@@ -152,15 +154,19 @@ EnvelopePtr Cell::take_recorded() {
 void Cell::run() {
   for (unsigned done = 0; done < kBatch; ++done) {
     if (system_.stopped_.load(std::memory_order_relaxed)) return;
-    fetch();
+    if (done % kFetchEvery == 0) fetch();
     EnvelopePtr next = take();
+    if (!next && inbox_.load(std::memory_order_relaxed) != nullptr) {
+      fetch();
+      next = take();
+    }
     if (!next) {
       Envelope* nothing = nullptr;
       if (inbox_.compare_exchange_strong(nothing, idle(), std::memory_order_acq_rel)) return;  // invariant 1
       continue;
     }
     process(std::move(next));
-    if (pressure_ && pause()) return;
+    if (pressure_.id != ActorId{} && pause()) return;
   }
   post();
 }
@@ -216,7 +222,7 @@ void Cell::settle() {
   }
   if (!root_.handle) current_.reset();
   if (system_.options_.observer != nullptr && show_state_ && actor_ != nullptr && !failed_) show_state();
-  if (stop_reason_ && !root_.handle && !stopped_.load()) stop(*std::exchange(stop_reason_, std::nullopt));
+  if (stop_reason_ && !root_.handle && !stopped_.load()) stop(*std::exchange(stop_reason_, nullptr));
 }
 
 void Cell::show_state() {
@@ -317,7 +323,7 @@ void Cell::fail(Error reason) {
   failed_ = true;
   if (!parent_) {
     if (system_.options_.on_failure) system_.options_.on_failure(name_, reason);
-    stop_reason_ = std::move(reason);
+    stop_reason_ = std::make_unique<const Error>(std::move(reason));
     return;
   }
   EnvelopePtr report = make_envelope<ChildFailed>(ref(), std::move(reason));
@@ -331,7 +337,7 @@ void Cell::process_system(Envelope& envelope) {
   } else if (type == &message_type<StopActor>()) {
     if (stopped_.load()) return;
     if (root_.handle && envelope.as<StopActor>().reason.code == ErrorCode::ok) {
-      stop_reason_ = envelope.as<StopActor>().reason;  // after the suspended handler
+      stop_reason_ = std::make_unique<const Error>(envelope.as<StopActor>().reason);  // after the suspended handler
     } else {
       stop(envelope.as<StopActor>().reason);
     }
@@ -356,7 +362,7 @@ void Cell::process_system(Envelope& envelope) {
   } else if (type == &message_type<PeerLost>()) {
     peer_lost(envelope.as<PeerLost>());
   }
-  if (stop_reason_ && !root_.handle && !stopped_.load()) stop(*std::exchange(stop_reason_, std::nullopt));
+  if (stop_reason_ && !root_.handle && !stopped_.load()) stop(*std::exchange(stop_reason_, nullptr));
 }
 
 void Cell::peer_lost(const PeerLost& lost) {
@@ -373,7 +379,7 @@ void Cell::peer_lost(const PeerLost& lost) {
     if (!failed_) deliver(std::move(answer));
   }
   for (const auto& [id, other] : extras_->linked) {
-    if (system_.resolve(other).rank == lost.rank) stop_reason_ = lost.reason;
+    if (system_.resolve(other).rank == lost.rank) stop_reason_ = std::make_unique<const Error>(lost.reason);
   }
   for (auto at = extras_->watching.begin(); at != extras_->watching.end();) {
     if (system_.resolve(at->second).rank != lost.rank) {
@@ -393,12 +399,9 @@ void Cell::peer_lost(const PeerLost& lost) {
 
 void Cell::child_failed(const ChildFailed& failed) {
   if (stopped_.load()) return;
-  const Supervision& policy = options_.children;
+  if (!children_) return system_.route_system(failed.child, make_envelope<StopActor>(failed.reason));
+  const Supervision& policy = *children_;
   Extras& more = extras();
-  if (policy.strategy == Supervision::Strategy::stop) {
-    system_.route_system(failed.child, make_envelope<StopActor>(failed.reason));
-    return;
-  }
   const Time now = system_.executor_.now();
   std::erase_if(more.restarts, [&](Time at) { return at + policy.within < now; });
   if (more.restarts.size() >= policy.restarts_max) {
@@ -476,24 +479,24 @@ void Cell::watch(ActorRef other, bool linked) {
   system_.route_system(other, make_envelope<MonitorActor>(ref(), sequence));
 }
 
-void Cell::stop_after_handler(Error reason) { stop_reason_ = std::move(reason); }
+void Cell::stop_after_handler(Error reason) { stop_reason_ = std::make_unique<const Error>(std::move(reason)); }
 
 // Back-pressure: a sender that met a full mailbox takes no further message until half of that mailbox is taken, or kPauseMax passed.
 
 void Cell::took_one() {
   const std::uint32_t left = depth_.fetch_sub(1) - 1;
-  if (left == options_.mailbox_capacity / 2 && awaited_.exchange(false)) system_.relieve(id_);
+  if (left == mailbox_capacity_ / 2 && awaited_.exchange(false)) system_.relieve(id_);
 }
 
 bool Cell::await_room() {
   awaited_.store(true);
-  return depth_.load() > options_.mailbox_capacity / 2;  // else took_one has passed the mark, perhaps before it could see awaited_
+  return depth_.load() > mailbox_capacity_ / 2;  // else took_one has passed the mark, perhaps before it could see awaited_
 }
 
 void Cell::meet_pressure(ActorRef receiver) { pressure_ = receiver; }
 
 bool Cell::pause() {
-  const ActorRef receiver = *std::exchange(pressure_, std::nullopt);
+  const ActorRef receiver = std::exchange(pressure_, ActorRef{});
   const std::uint64_t generation = pause_generation_.fetch_add(1) + 1;
   if (!system_.pause_for(receiver, this, generation)) return !wake_quietly(generation);
   system_.executor_.after(kPauseMax, [this, generation] { wake(generation); });

@@ -62,7 +62,7 @@ class Cell final : public Runnable {
 
   /// Any thread.
   void push(EnvelopePtr envelope);
-  bool is_full() const { return depth_.load(std::memory_order_relaxed) > options_.mailbox_capacity; }
+  bool is_full() const { return depth_.load(std::memory_order_relaxed) > mailbox_capacity_; }
   bool is_stopped() const { return stopped_.load(); }
   std::uint32_t depth() const { return depth_.load(); }
   void run() override;
@@ -151,7 +151,7 @@ class Cell final : public Runnable {
   ActorId id_;
   std::string name_;
   Bytes arguments_;
-  SpawnOptions options_;
+  std::unique_ptr<const Supervision> children_;  ///< null: a child that fails stops
   ActorRef parent_;
   Context context_;
   void* actor_ = nullptr;
@@ -172,8 +172,9 @@ class Cell final : public Runnable {
   std::uint64_t draws_ = 0;
   bool failed_ = false;           ///< waits for its supervisor
   bool show_state_ = true;        ///< its state is small
-  std::optional<Error> stop_reason_;
-  std::optional<ActorRef> pressure_;  ///< a receiver whose mailbox was full
+  std::unique_ptr<const Error> stop_reason_;  ///< stops after the handler
+  ActorRef pressure_;             ///< a receiver whose mailbox was full
+  const std::uint32_t mailbox_capacity_;
 };
 
 }  // namespace troupe

@@ -1,9 +1,10 @@
 #pragma once
 
-#include <new>
+#include <cstddef>
 #include <utility>
 
 #include "actors/actor_ref.hpp"
+#include "actors/envelope_memory.hpp"
 #include "actors/base/fields.hpp"
 #include "actors/message_type.hpp"
 
@@ -52,6 +53,8 @@ struct Holder : Envelope {
   alignas(std::max_align_t) T value;
   template <class... Args>
   explicit Holder(Args&&... args) : value{std::forward<Args>(args)...} {}
+  static void* operator new(std::size_t bytes) { return envelope_memory::take(bytes); }
+  static void operator delete(void* block, std::size_t bytes) { envelope_memory::give(block, bytes); }
 };
 struct Anything : Envelope {
   alignas(std::max_align_t) std::byte value[1];
