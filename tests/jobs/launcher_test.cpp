@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "jobs/child.hpp"
+#include "jobs/folders.hpp"
 
 namespace troupe::jobs {
 namespace {
@@ -84,6 +85,24 @@ TEST(Launcher, TakesTheRanksWithItWhenItIsKilled) {
   kill(child.process(), SIGKILL);
   EXPECT_TRUE(all_end(ranks));
   child.end();
+}
+
+Ended troupe(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), TROUPE_BINARY_DIR "/bin/troupe");
+  return Child(std::move(arguments)).end();
+}
+
+TEST(Launcher, StopsAJobOnRanksAfterACheckpointFromWhichItGoesOn) {
+  const TemporaryFolder folder;
+  const std::string job = TROUPE_SOURCE_DIR "/jobs/examples/arithmetic/grpo.toml", whole = folder.path() / "whole", broken = folder.path() / "broken";
+  ASSERT_EQ(troupe({"run", job, "steps=15", "--run", whole}).code, 0);
+  Child child({TROUPE_BINARY_DIR "/bin/troupe", "run", job, "steps=15", "--run", broken, "--ranks", "3"});
+  while (read(broken + "/metrics.jsonl").empty()) poll(nullptr, 0, 1);
+  EXPECT_THAT(troupe({"run", job, "steps=15", "--run", broken}).err, HasSubstr("writes this run"));
+  kill(child.process(), SIGTERM);
+  ASSERT_EQ(child.end().code, 143);
+  ASSERT_EQ(troupe({"run", job, "steps=15", "--run", broken, "--ranks", "2"}).code, 0);
+  EXPECT_EQ(troupe({"digest", broken}).out, troupe({"digest", whole}).out);
 }
 
 }  // namespace
