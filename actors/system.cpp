@@ -42,8 +42,8 @@ System::~System() { stop(); }
 
 void System::stop() {
   if (stopped_.exchange(true)) return;
+  executor_.stop();  // first: what is sent is sent before the link says goodbye
   if (options_.link != nullptr) options_.link->stop();
-  executor_.stop();
   const std::lock_guard lock(mutex_);
   outside_asks_.clear();
 }

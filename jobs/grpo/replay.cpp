@@ -16,6 +16,7 @@
 #include "jobs/grpo/cast.hpp"
 #include "jobs/grpo/environment.hpp"
 #include "jobs/grpo/gather.hpp"
+#include "jobs/grpo/segment_link.hpp"
 #include "jobs/grpo/setting.hpp"
 #include "jobs/job.hpp"
 #include "jobs/report/json.hpp"
@@ -43,9 +44,9 @@ struct Position {
 /// One segment on this rank.
 class SegmentReplay {
  public:
-  SegmentReplay(const GrpoConfig& config, transport::World& world, const std::filesystem::path& run, const scheduler::Plan& plan, const record::Segment& segment,
+  SegmentReplay(const GrpoConfig& config, transport::World& world, Link* link, const std::filesystem::path& run, const scheduler::Plan& plan, const record::Segment& segment,
                 std::uint64_t nonce)
-      : config_(config), world_(world), run_(run), plan_(plan), segment_(segment), nonce_(nonce), gate_(segment), checker_(segment) {}
+      : config_(config), world_(world), link_(link), run_(run), plan_(plan), segment_(segment), nonce_(nonce), gate_(segment), checker_(segment) {}
 
   Result<record::ReplayCounts> run() {
     // A fresh attempt says so in its Start; from then on a checkpoint of step 0 counts as one.
@@ -57,7 +58,7 @@ class SegmentReplay {
     if (!environment) return environment.error();
     install(std::move(*environment));
     const std::unique_ptr<Executor> executor = make_pool_executor(kActorThreads);
-    SystemOptions options{.link = world_.link(), .observer = &checker_, .gate = &gate_, .seed = config_.common.seed, .directory = directory(plan_)};
+    SystemOptions options{.link = link_, .observer = &checker_, .gate = &gate_, .seed = config_.common.seed, .directory = directory(plan_)};
     options.on_peer_lost = [this](Rank, const Error& error) {
       const std::lock_guard lock(mutex_);
       lost_ = error;
@@ -117,6 +118,7 @@ class SegmentReplay {
 
   const GrpoConfig& config_;
   transport::World& world_;
+  Link* link_;
   const std::filesystem::path& run_;
   const scheduler::Plan& plan_;
   const record::Segment& segment_;
@@ -150,8 +152,10 @@ Result<int> replay_grpo(const ReplayRequest& request, const record::History& his
   record::ReplayCounts sum;
   std::uint64_t recorded = 0;
   std::uint64_t nonce = 0;
+  std::optional<SegmentLink> link;
+  if (request.world.link() != nullptr) link.emplace(*request.world.link());
   for (const record::Segment& segment : history.line) {
-    Result<record::ReplayCounts> counts = SegmentReplay(*config, request.world, request.run, *plan, segment, ++nonce).run();
+    Result<record::ReplayCounts> counts = SegmentReplay(*config, request.world, link ? &*link : nullptr, request.run, *plan, segment, ++nonce).run();
     if (!counts) return counts.error();
     recorded += segment.deliveries();
     sum.deliveries += counts->deliveries;
