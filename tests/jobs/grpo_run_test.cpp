@@ -1,0 +1,116 @@
+// The whole line through the command that people type: layouts, kills, stops, replays, divergence.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include <boost/json.hpp>
+
+#include "jobs/child.hpp"
+#include "jobs/folders.hpp"
+
+namespace troupe::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+using ::testing::HasSubstr;
+
+const std::string kTroupe = TROUPE_BINARY_DIR "/bin/troupe";
+const std::string kJob = TROUPE_SOURCE_DIR "/jobs/examples/arithmetic/grpo.toml";
+
+std::vector<std::string> run_words(const fs::path& run, std::vector<std::string> settings) {
+  std::vector<std::string> words{kTroupe, "run", kJob, "val.size=20", "--run", run.string()};
+  words.insert(words.end(), settings.begin(), settings.end());
+  return words;
+}
+std::string digest_of(const fs::path& run) { return std::string(json::parse(read(run / "summary.json")).as_object().at("digest").as_string()); }
+std::string digest_after(const fs::path& run, std::vector<std::string> settings) {
+  const Ended ended = Child(run_words(run, std::move(settings))).end();
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  return ended.code == 0 ? digest_of(run) : std::string();
+}
+Ended replay(const fs::path& run, const std::string& ranks) { return Child({kTroupe, "replay", run.string(), "--ranks", ranks}).end(); }
+
+/// Lines of metrics.jsonl, as the run writes them.
+std::ptrdiff_t steps_done(const fs::path& run) {
+  const std::string text = read(run / "metrics.jsonl");
+  return std::count(text.begin(), text.end(), '\n');
+}
+void wait_for_steps(const fs::path& run, std::ptrdiff_t wanted) {
+  while (steps_done(run) < wanted) std::this_thread::yield();
+}
+
+TEST(GrpoRun, GivesOneAnswerInEveryLayout) {
+  const TemporaryFolder folder;
+  const std::string wanted = digest_after(folder.path() / "plain", {"steps=2"});
+  const std::vector<std::vector<std::string>> layouts{
+      {"--ranks", "2", "learner.data_parallel=2"},
+      {"--ranks", "3", "learner.tensor_parallel=2", "rollout.tensor_parallel=2", "learner.micro_batch=3"},
+      {"--ranks", "4", "learner.data_parallel=2", "learner.tensor_parallel=2", "rollout.actors=3", "rollout.batch_max=5", "threads=3", "simd=avx2"},
+  };
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    std::vector<std::string> settings = layouts[i];
+    settings.emplace_back("steps=2");
+    EXPECT_EQ(digest_after(folder.path() / std::to_string(i), settings), wanted) << i;
+  }
+}
+
+TEST(GrpoRun, GivesOneAnswerWithEpochsAndAReference) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> settings{"steps=2", "actor.use_kl_loss=true", "actor.kl_loss_coef=0.1", "actor.ppo_epochs=2", "actor.entropy_coeff=0.01"};
+  std::vector<std::string> spread = settings;
+  spread.insert(spread.end(), {"--ranks", "3", "learner.data_parallel=2", "learner.tensor_parallel=2", "learner.micro_batch=5"});
+  EXPECT_EQ(digest_after(folder.path() / "spread", spread), digest_after(folder.path() / "plain", settings));
+}
+
+TEST(GrpoRun, GoesOnAfterSigkillAndReplaysAsOneRun) {
+  const TemporaryFolder folder;
+  const std::string wanted = digest_after(folder.path() / "whole", {"steps=6"});
+  const fs::path run = folder.path() / "killed";
+  const std::vector<std::string> settings{"steps=6", "checkpoint.every=2", "--ranks", "2"};
+  {
+    Child child(run_words(run, settings));
+    wait_for_steps(run, 3);
+    kill(child.process(), SIGKILL);  // its ranks die with it
+    EXPECT_EQ(child.end().code, -SIGKILL);
+  }
+  EXPECT_EQ(digest_after(run, {"steps=6", "checkpoint.every=2", "--ranks", "3"}), wanted);
+  EXPECT_EQ(steps_done(run), 6);
+  for (const char* ranks : {"1", "2", "3"}) {
+    const Ended ended = replay(run, ranks);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr("in 2 segments"));
+  }
+}
+
+TEST(GrpoRun, RefusesOtherWeightsBeforeTheFirstMessage) {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  digest_after(run, {"steps=1"});
+  const fs::path weights = run / "inputs" / "model" / "model.safetensors";
+  std::string bytes = read(weights);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  std::ofstream(weights, std::ios::binary) << bytes;
+  const Ended ended = replay(run, "1");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("model.safetensors: want digest"));
+}
+
+TEST(GrpoRun, TurnsASecondWriterAwayByName) {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  Child first(run_words(run, {"steps=500"}));
+  wait_for_steps(run, 1);
+  const Ended second = Child(run_words(run, {"steps=500"})).end();
+  EXPECT_EQ(second.code, 2);
+  EXPECT_THAT(second.err, HasSubstr("process " + std::to_string(first.process())));
+  kill(first.process(), SIGTERM);
+  EXPECT_EQ(first.end().code, 143);
+}
+
+}  // namespace
+}  // namespace troupe::jobs
