@@ -223,7 +223,7 @@ void register_all(numerics::SimdTarget target) {
       medians(benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { causal_attention(state, target, length, is_backward); }), 4);
     }
   }
-  for (const std::size_t rows : {1U, 4U}) {
+  for (const std::size_t rows : {1U, 4U, 8U, 12U}) {
     const std::string name = fmt::format("linear_decode/rows:{}/{}", rows, on);
     medians(benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { decode(state, target, rows); }), 3);
   }
