@@ -75,6 +75,27 @@ HWY_INLINE SoftmaxState softmax_block(float* scores, std::size_t begin, std::siz
   return state;
 }
 
+/// The softmax states of a tile's rows, a lane each.
+struct RunningSums {
+  static_assert(kTileRows <= kLanes);
+  HWY_ALIGN float maximum[kLanes] = {};
+  HWY_ALIGN float sum[kLanes] = {};
+};
+
+/// Both states as one, and the factors exp(maximum − common maximum) of either side.
+HWY_INLINE RunningSums combine(const RunningSums& left, const RunningSums& right, float* before, float* now) {
+  const Lanes d;
+  const Vector l = hn::Load(d, left.maximum), r = hn::Load(d, right.maximum);
+  const Vector maximum = hn::IfThenElse(hn::Gt(l, r), l, r);
+  const Vector b = exp_of(hn::Sub(l, maximum)), n = exp_of(hn::Sub(r, maximum));
+  hn::Store(b, d, before);
+  hn::Store(n, d, now);
+  RunningSums both;
+  hn::Store(maximum, d, both.maximum);
+  hn::Store(hn::MulAdd(hn::Load(d, right.sum), n, hn::Mul(hn::Load(d, left.sum), b)), d, both.sum);
+  return both;
+}
+
 /// Up to kTileRows query rows against all of their keys. q [rows, head_dim], out [rows, padded(head_dim)].
 struct AttentionTile {
   const AttentionShape& shape;
@@ -84,7 +105,7 @@ struct AttentionTile {
   const std::size_t* position;
   float* out;
   float* values;  ///< [64, padded(head_dim)], for a head_dim that is no multiple of a tile
-  SoftmaxState* all;
+  RunningSums& all;
 
   template <std::size_t Rows>
   HWY_INLINE void score(const float* keys, float (&scores)[Rows][kBlock], std::size_t last) const {
@@ -125,21 +146,21 @@ struct AttentionTile {
     if (last == 0) return;
     HWY_ALIGN float scores[Rows][kBlock];
     score<Rows>(cache.keys + index * shape.block_floats() + kv_head * shape.head_dim * kBlock, scores, last);
-    float before[Rows] = {}, now[Rows] = {};
+    HWY_ALIGN float before[kLanes] = {}, now[kLanes] = {};
     bool is_first[Rows] = {};
+    RunningSums part;
     for (std::size_t r = 0; r < Rows; ++r) {
       if (begin[r] >= end[r]) continue;
       const SoftmaxState state = softmax_block(scores[r], begin[r], end[r]);
-      is_first[r] = all[r].sum == 0.0F;
-      if (is_first[r]) {
-        all[r] = state;
-        continue;
-      }
-      const float maximum = all[r].maximum > state.maximum ? all[r].maximum : state.maximum;
-      before[r] = numerics::exp(all[r].maximum - maximum);
-      now[r] = numerics::exp(state.maximum - maximum);
-      all[r].maximum = maximum;
-      all[r].sum = std::fma(state.sum, now[r], all[r].sum * before[r]);
+      part.maximum[r] = state.maximum;
+      part.sum[r] = state.sum;
+      is_first[r] = all.sum[r] == 0.0F;
+    }
+    RunningSums both = combine(all, part, before, now);
+    for (std::size_t r = 0; r < Rows; ++r) {
+      if (begin[r] >= end[r]) continue;
+      all.maximum[r] = is_first[r] ? part.maximum[r] : both.maximum[r];
+      all.sum[r] = is_first[r] ? part.sum[r] : both.sum[r];
     }
     const float* from = wide_values(cache.values + index * shape.block_floats() + kv_head * kBlock * shape.head_dim, first, last);
     const std::size_t width = padded(shape.head_dim);
@@ -177,7 +198,7 @@ void attend(const AttentionShape& shape, const AttentionPart& part, float* out, 
   std::size_t at[kTileRows], position[kTileRows];
   for (std::size_t begin = part.begin; begin < part.end; begin += kTileRows) {
     const std::size_t rows = std::min(kTileRows, part.end - begin);
-    SoftmaxState all[kTileRows];
+    RunningSums all;
     for (std::size_t r = 0; r < rows; ++r) {
       const std::size_t i = (begin + r) / shape.group();
       position[r] = part.span->first_position + i;
@@ -186,9 +207,9 @@ void attend(const AttentionShape& shape, const AttentionPart& part, float* out, 
     }
     with_rows(rows, AttentionTile{shape, part.span->cache, part.kv_head, queries, position, result, values, all});
     for (std::size_t r = 0; r < rows; ++r) {
-      const Vector sum = hn::Set(Lanes(), all[r].sum);
+      const Vector sum = hn::Set(Lanes(), all.sum[r]);
       for_vectors(0, dim, [&](std::size_t d, std::size_t n) HWY_ATTR { store(hn::Div(load(result + r * width + d, n), sum), out + at[r] * dim + d, n); });
-      if (states != nullptr) states[at[r]] = all[r];
+      if (states != nullptr) states[at[r]] = {all.maximum[r], all.sum[r]};
     }
   }
 }
