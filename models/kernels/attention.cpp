@@ -50,15 +50,22 @@ constexpr std::size_t padded(std::size_t dim) { return (dim + kTileWidth - 1) / 
 
 using Scratch = hwy::AlignedFreeUniquePtr<float[]>;
 
-/// Scores become exp(score − maximum), in place; those outside [begin, end) become +0.
+/// The lanes of keys j … that lie in [begin, end).
+HWY_INLINE hn::Mask<Lanes> lanes_between(std::size_t j, std::size_t begin, std::size_t end) {
+  const Lanes d;
+  const auto below_end = hn::FirstN(d, end - j);
+  return begin <= j ? below_end : hn::And(below_end, hn::Not(hn::FirstN(d, begin - j)));
+}
+
+/// The scores in [begin, end) become exp(score − maximum), in place. Absent keys take part in nothing: exp of a very negative score in their
+/// place would cost what denormal results cost.
 HWY_INLINE SoftmaxState softmax_block(float* scores, std::size_t begin, std::size_t end) {
   const Lanes d;
-  std::fill(scores, scores + begin, -INFINITY);
-  std::fill(scores + end, scores + kBlock, -INFINITY);
+  const std::size_t first = begin / kLanes * kLanes;
   Vector highest = hn::Set(d, -INFINITY);
-  for (std::size_t j = 0; j < kBlock; j += kLanes) {
+  for (std::size_t j = first; j < end; j += kLanes) {
     const Vector score = hn::Load(d, scores + j);
-    highest = hn::IfThenElse(hn::Gt(score, highest), score, highest);
+    highest = hn::IfThenElse(hn::And(hn::Gt(score, highest), lanes_between(j, begin, end)), score, highest);
   }
   HWY_ALIGN float lanes[kLanes];
   hn::Store(highest, d, lanes);
@@ -66,12 +73,16 @@ HWY_INLINE SoftmaxState softmax_block(float* scores, std::size_t begin, std::siz
   for (const float lane : lanes) state.maximum = lane > state.maximum ? lane : state.maximum;
   state.maximum += 0.0F;
   const Vector maximum = hn::Set(d, state.maximum);
-  // An absent key's +0 changes no partial sum, for these are never −0.
-  state.sum = interleaved_sum(0, kBlock, [&](std::size_t j, std::size_t, Vector sum) HWY_ATTR {
-    const Vector p = exp_of(hn::Sub(hn::Load(d, scores + j), maximum));
+  Vector low = hn::Zero(d), high = hn::Zero(d);
+  for (std::size_t j = first; j < end; j += kLanes) {
+    const auto is_here = lanes_between(j, begin, end);
+    const Vector p = hn::IfThenElseZero(is_here, exp_of(hn::IfThenElseZero(is_here, hn::Sub(hn::Load(d, scores + j), maximum))));
     hn::Store(p, d, scores + j);
-    return hn::Add(sum, p);
-  });
+    // An absent key's +0 changes no partial sum, for these are never −0.
+    Vector& partials = j / kLanes % kPartialVectors == 0 ? low : high;
+    partials = hn::Add(partials, p);
+  }
+  state.sum = partials_sum(low, high);
   return state;
 }
 
