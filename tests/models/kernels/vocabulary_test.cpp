@@ -44,6 +44,29 @@ TEST(Vocabulary, SplitLogSumExpCombinesToTheWhole) {
   });
 }
 
+TEST(Vocabulary, LogProbabilityAndEntropyOfAnySplitAreTheWholes) {
+  constexpr std::size_t kWidth = 97;
+  const auto logits = numbers(kWidth, 5, 9.0F);
+  std::vector<LogSumExp> plain(1);
+  ThreadPool one;
+  naive::log_sum_exp(one, plain, logits, SegmentCuts::of(kWidth), 0.8F);
+  double sum = 0.0;
+  for (const float logit : logits) sum += numerics::exp(log_probability(logit, 0.8F, plain[0]));
+  EXPECT_NEAR(sum, 1.0, 1e-6);  // 97 float32 terms, each within 2^-23, and their sum
+  on_all_targets([&](ThreadPool& pool) {
+    for (const std::size_t degree : {1U, 2U, 4U, 8U}) {
+      std::vector<LogSumExp> shards(degree);
+      for (std::size_t i = 0; i < degree; ++i) {
+        const SegmentCuts cuts = SegmentCuts::shard(kWidth, i, degree);
+        log_sum_exp(pool, std::span(shards).subspan(i, 1), std::span(logits).subspan(cuts.first * kWidth / 8, cuts.total()), cuts, 0.8F);
+      }
+      const LogSumExp whole = combine_shards(shards);
+      EXPECT_EQ(log_probability(logits[3], 0.8F, whole), log_probability(logits[3], 0.8F, plain[0])) << degree;
+      EXPECT_EQ(entropy(whole), entropy(plain[0])) << degree;
+    }
+  });
+}
+
 TEST(Vocabulary, GradientsEqualThePlainOnesInPlaceToo) {
   ThreadPool one;
   for (const std::size_t width : odd_sizes()) {
