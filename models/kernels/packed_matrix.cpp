@@ -1,6 +1,9 @@
 #include "models/kernels/packed_matrix.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstdint>
 
 #include "actors/base/check.hpp"
 
@@ -9,6 +12,20 @@ namespace troupe::models {
 namespace {
 
 constexpr std::size_t kPanel = PackedMatrix::kPanel;
+
+/// Zeros, in huge pages where the system lends them: weights are read in long streams, and small pages would end them early.
+void resize_in_huge_pages(std::vector<float>& data, std::size_t size) {
+  constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20;
+  if (size > data.capacity()) {
+    data = {};
+    data.reserve(size);
+    const auto begin = (reinterpret_cast<std::uintptr_t>(data.data()) + kHugePage - 1) / kHugePage * kHugePage;
+    const auto end = reinterpret_cast<std::uintptr_t>(data.data() + size) / kHugePage * kHugePage;
+    // A wish only: without huge pages all works the same.
+    if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  }
+  data.resize(size);
+}
 
 /// Destination rows of each part's segments: part p's segment s begins at begins[p][s].
 template <class Parts, class Body>
@@ -41,7 +58,7 @@ void PackedMatrix::pack(ThreadPool& pool, std::span<const float> weights, std::s
   outputs_ = outputs;
   cuts_ = cuts;
   const std::size_t depth = cuts.total();
-  data_.resize(panels() * kPanel * depth);
+  resize_in_huge_pages(data_, panels() * kPanel * depth);
   pool.parallel_ranges(panels(), 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t p = begin; p < end; ++p) {
       float* to = data_.data() + p * kPanel * depth;
@@ -64,7 +81,7 @@ void PackedMatrix::pack_transposed(ThreadPool& pool, std::span<const TransposedP
   cuts_ = joined(parts);
   for (const TransposedPart& part : parts) TROUPE_CHECK(part.weights.size() == part.cuts.total() * inputs, "weights are [outputs, inputs]");
   const std::size_t depth = cuts_.total();
-  data_.resize(panels() * kPanel * depth);
+  resize_in_huge_pages(data_, panels() * kPanel * depth);
   pool.parallel_ranges(panels(), 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t p = begin; p < end; ++p) {
       const std::size_t width = std::min(kPanel, inputs - p * kPanel);
