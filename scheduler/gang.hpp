@@ -16,15 +16,20 @@ struct GangPlace {
   std::uint64_t group = 0;    ///< differs between gangs, and between runs of one gang
   std::uint32_t member = 0;
   std::vector<Rank> ranks;    ///< by member
-  TROUPE_FIELDS(gang, group, member, ranks)
+  std::vector<std::string> gpus = std::vector<std::string>(ranks.size());  ///< by member: its GPU's UUID, empty for none
+  TROUPE_FIELDS(gang, group, member, ranks, gpus)
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(ranks.size()); }
 };
 
 std::string member_name(std::string_view gang, std::uint32_t member);
 
-/// The communicator over all members of the gang: NCCL where every member has a GPU of its own, else memory and MPI. Errors: those of
-/// Fabric::open.
+/// What a member does before all else, on its own thread: its GPU, where it was placed on one, becomes the thread's current device.
+/// Errors: those of make_gpu_current.
+Result<void> take_place(const GangPlace& place);
+
+/// The communicator over all members of the gang: NCCL where every member has a GPU of its own (its id goes over the other one), else memory
+/// and MPI. Collective. Errors: those of Fabric::open and open_nccl_communicator.
 Result<std::unique_ptr<collectives::Communicator>> open_communicator(const GangPlace& place);
 
 /// How an actor of the gang is spawned: on a thread of its own, since it blocks in collectives.

@@ -250,12 +250,15 @@ Placement place(const Inventory& inventory, const std::vector<Request>& requests
 
 std::string_view to_string(CommunicatorKind kind) { return kind == CommunicatorKind::nccl ? "nccl" : "mpi"; }
 
+CommunicatorKind communicator_kind(const std::vector<std::string>& gpus) {
+  const std::set<std::string> own(gpus.begin(), gpus.end());
+  return gpus.empty() || own.contains({}) || own.size() < gpus.size() ? CommunicatorKind::mpi : CommunicatorKind::nccl;
+}
+
 CommunicatorKind communicator_kind(const std::vector<Assignment>& members) {
-  std::set<std::string> own;
-  for (const Assignment& member : members) {
-    if (member.gpus.empty() || !own.insert(member.gpus[0]).second) return CommunicatorKind::mpi;
-  }
-  return members.empty() ? CommunicatorKind::mpi : CommunicatorKind::nccl;
+  std::vector<std::string> gpus;
+  for (const Assignment& member : members) gpus.push_back(member.gpus.empty() ? std::string() : member.gpus[0]);
+  return communicator_kind(gpus);
 }
 
 }  // namespace troupe::scheduler

@@ -49,5 +49,7 @@ std::string_view to_string(CommunicatorKind kind);
 
 /// NCCL when every member has a GPU of its own, else MPI (and memory within a process).
 CommunicatorKind communicator_kind(const std::vector<Assignment>& members);
+/// The same from each member's first GPU by UUID, empty for none.
+CommunicatorKind communicator_kind(const std::vector<std::string>& gpus);
 
 }  // namespace troupe::scheduler

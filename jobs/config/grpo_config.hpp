@@ -23,6 +23,7 @@ struct GrpoConfig {
     std::uint32_t actors = 1;
     std::uint32_t tensor_parallel = 1;
     std::uint32_t batch_max = 64;
+    double gpus = 0;
     std::uint32_t n = 8;
     double temperature = 1.0;
     std::uint32_t top_k = 0;
@@ -35,6 +36,7 @@ struct GrpoConfig {
     std::uint32_t data_parallel = 1;
     std::uint32_t tensor_parallel = 1;
     std::uint32_t micro_batch = 32;
+    double gpus = 0;
   } learner;
 
   struct {
@@ -76,6 +78,7 @@ struct GrpoConfig {
     visit(whole("rollout.actors", "rollout actors that share a step's prompts", 1, 1024).layout(), self.rollout.actors);
     visit(degree("rollout.tensor_parallel", "shards of each rollout's model").layout(), self.rollout.tensor_parallel);
     visit(whole("rollout.batch_max", "most sequences a rollout computes at once", 1, 65536).layout(), self.rollout.batch_max);
+    visit(number("rollout.gpus", "GPUs that each of a rollout's members asks for: a share of one, or whole ones", 0, 64).layout(), self.rollout.gpus);
     visit(whole("rollout.n", "responses a prompt", 1, 65536), self.rollout.n);
     visit(number("rollout.temperature", "of sampling; 0 is greedy", 0, 100), self.rollout.temperature);
     visit(whole("rollout.top_k", "keep the k likeliest tokens; 0: all", 0, 1000000), self.rollout.top_k);
@@ -85,6 +88,7 @@ struct GrpoConfig {
     visit(whole("learner.data_parallel", "learners that share a step's sequences", 1, 64).layout(), self.learner.data_parallel);
     visit(degree("learner.tensor_parallel", "shards of each learner's model").layout(), self.learner.tensor_parallel);
     visit(whole("learner.micro_batch", "sequences a learner computes at once", 1, 65536).layout(), self.learner.micro_batch);
+    visit(number("learner.gpus", "GPUs that each of the learner's members asks for: a share of one, or whole ones", 0, 64).layout(), self.learner.gpus);
     OptimizerConfig::each_key(self.actor.optim, kOptimKeys, visit);
     visit(positive("actor.grad_clip", "largest norm of the gradient", 1e9), self.actor.grad_clip);
     visit(positive("actor.clip_ratio_low", "lower clip of the policy ratio: 1 - this", 1), self.actor.clip_ratio_low);

@@ -12,6 +12,12 @@ namespace {
 
 std::string rollout_name(std::uint32_t index) { return "rollout/" + std::to_string(index); }
 
+/// Thousandths, as the scheduler counts; above one GPU, whole ones.
+std::uint32_t thousandths(double gpus) {
+  const double exact = gpus * scheduler::kWhole;
+  return static_cast<std::uint32_t>(exact + 0.5);
+}
+
 std::vector<Rank> ranks_of(const scheduler::Plan& plan, const std::string& gang, std::uint32_t size) {
   std::vector<Rank> ranks;
   for (std::uint32_t member = 0; member < size; ++member) ranks.push_back(plan.rank_of(scheduler::member_name(gang, member)));
@@ -22,6 +28,10 @@ std::vector<Rank> ranks_of(const scheduler::Plan& plan, const std::string& gang,
 template <class Member, class Front>
 Result<void> spawn_gang(System& system, const scheduler::Plan& plan, const std::string& gang, std::uint32_t size, std::uint64_t nonce) {
   scheduler::GangPlace place{.gang = gang, .group = digest64(gang + "#" + std::to_string(nonce)), .ranks = ranks_of(plan, gang, size)};
+  for (std::uint32_t member = 0; member < size; ++member) {
+    const std::vector<std::string>& gpus = plan.gpus_of(scheduler::member_name(gang, member));
+    if (!gpus.empty()) place.gpus[member] = gpus[0];
+  }
   std::vector<ActorRef> members;
   for (place.member = 0; place.member < size; ++place.member) {
     const std::string name = scheduler::member_name(gang, place.member);
@@ -44,14 +54,14 @@ std::vector<scheduler::Request> requests(const GrpoConfig& config, std::uint64_t
   all.push_back({.name = "director", .rank = Rank{0}});
   all.push_back({.name = "learner", .rank = Rank{0}});
   for (std::uint32_t i = 0; i < learners; ++i) {
-    Request request{.name = scheduler::member_name("learner", i), .group = "learner members", .memory_bytes = 8 * shard_bytes, .is_gang_member = true};
+    Request request{.name = scheduler::member_name("learner", i), .group = "learner members", .gpu_thousandths = thousandths(config.learner.gpus), .memory_bytes = 8 * shard_bytes, .is_gang_member = true};
     if (i == 0) request.rank = Rank{0};
     all.push_back(std::move(request));
   }
   for (std::uint32_t i = 0; i < config.rollout.actors; ++i) {
     all.push_back({.name = rollout_name(i), .rank = Rank{0}});
     for (std::uint32_t member = 0; member < config.rollout.tensor_parallel; ++member) {
-      all.push_back({.name = scheduler::member_name(rollout_name(i), member), .group = "rollout members",
+      all.push_back({.name = scheduler::member_name(rollout_name(i), member), .group = "rollout members", .gpu_thousandths = thousandths(config.rollout.gpus),
                      .memory_bytes = 2 * model_bytes / config.rollout.tensor_parallel, .is_gang_member = true});
     }
   }

@@ -50,6 +50,7 @@ models::PolicySettings policy_settings(const GrpoConfig& config) {
 
 Result<void> Learner::begin() {
   if (trainer_) return {};
+  if (Result<void> placed = scheduler::take_place(place_); !placed) return placed.error();
   const Environment& here = environment();
   pool_ = std::make_unique<models::ThreadPool>(here.threads);
   if (place_.size() > 1) {

@@ -20,6 +20,7 @@ models::Sampling sampling(const GrpoConfig& config, bool greedy) {
 
 Result<void> Rollout::begin() {
   if (engine_) return {};
+  if (Result<void> placed = scheduler::take_place(place_); !placed) return placed.error();
   const Environment& here = environment();
   pool_ = std::make_unique<models::ThreadPool>(here.threads);
   if (place_.size() > 1) {

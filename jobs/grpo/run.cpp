@@ -74,7 +74,11 @@ record::RunInfo run_info(const GrpoConfig& config, const scheduler::Plan& plan) 
                        .contract = models::numerics::contract_label(), .level = config.common.record_level, .facts = {}};
   const std::string identity = info.configuration + info.build_id;
   info.run_id = digest128(std::as_bytes(std::span(identity))).hex();
-  info.facts.push_back({"placement", scheduler::print_json(plan)});
+  for (const scheduler::Request& request : plan.requests) {
+    std::string where = fmt::format("rank {} on {}", index(plan.rank_of(request.name)), plan.inventory.host_of(plan.rank_of(request.name)).name);
+    for (const std::string& gpu : plan.gpus_of(request.name)) where += ", " + gpu;
+    info.facts.push_back({"placement of " + request.name, std::move(where)});
+  }
   return info;
 }
 
