@@ -84,7 +84,9 @@ void Cell::push(EnvelopePtr envelope) {
   do {
     mine->next = head == idle() ? nullptr : head;
   } while (!inbox_.compare_exchange_weak(head, mine, std::memory_order_acq_rel, std::memory_order_relaxed));  // pairs with fetch's exchange
-  if (head == idle()) post();
+  if (head != idle()) return;
+  system_.active_.fetch_add(1, std::memory_order_relaxed);
+  post();
 }
 
 void Cell::fetch() {
@@ -162,7 +164,10 @@ void Cell::run() {
     }
     if (!next) {
       Envelope* nothing = nullptr;
+      // Counted out before anybody can post it again.
+      system_.active_.fetch_sub(1, std::memory_order_relaxed);
       if (inbox_.compare_exchange_strong(nothing, idle(), std::memory_order_acq_rel)) return;  // invariant 1
+      system_.active_.fetch_add(1, std::memory_order_relaxed);
       continue;
     }
     process(std::move(next));

@@ -82,6 +82,8 @@ class System final : private LinkSink {
   void shut_down_others(const Error& reason);
 
   ActorRef ref(std::string_view name) const { return resolve(ActorRef{actor_id(name), kRankUnknown}); }
+  /// No actor of this rank has anything to do. What is under way from other ranks does not count.
+  bool is_idle() const { return active_.load() == 0; }
   std::uint64_t delivered() const;  ///< user deliveries of all actors of this rank
 
   /// For inspection while nothing runs (between steps, after stop()): the actors in order of their names.
@@ -151,6 +153,7 @@ class System final : private LinkSink {
   std::set<ActorId> pressed_;                                 ///< actors of other ranks whose mailboxes are full
   std::set<std::pair<ActorId, Rank>> pressing_;               ///< our full mailboxes, and the ranks that were told
   std::map<Rank, Error> lost_;
+  std::atomic<std::int64_t> active_{0};                        ///< cells posted or running
   std::atomic<bool> any_pressed_{false};
   std::atomic<bool> stopped_{false};
   std::atomic<bool> fatal_called_{false};

@@ -2,6 +2,7 @@
 
 #include "jobs/job.hpp"
 #include "jobs/model_source.hpp"
+#include "jobs/tasks/task.hpp"
 #include "models/config.hpp"
 #include "models/parameters.hpp"
 
@@ -33,6 +34,11 @@ Result<void> check(const GrpoConfig& config) {
   if (auto done = check_split(*model, "learner.tensor_parallel", config.learner.tensor_parallel); !done) return done;
   auto tokenizer = open_tokenizer(config.common.model_path);
   if (!tokenizer) return Error{tokenizer.error().code, fmt::format("model.path: {}", tokenizer.error().detail)};
+  const std::uint64_t longest = tokenizer->encode(longest_prompt(config.task)).size();
+  if (longest + config.rollout.max_tokens > model->positions_max) {
+    return refused(fmt::format("rollout.max_tokens: want at most {} (the model's {} positions less the longest prompt's {}), got {}",
+                               model->positions_max > longest ? model->positions_max - longest : 0, model->positions_max, longest, config.rollout.max_tokens));
+  }
   return {};
 }
 

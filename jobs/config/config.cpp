@@ -1,5 +1,7 @@
 #include "jobs/config/config.hpp"
 
+#include "jobs/tasks/task.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,6 +42,8 @@ Result<void> check_schedule(const OptimizerConfig& optim, std::string_view key, 
 Result<void> GrpoConfig::check() const {
   if (common.model_path.empty()) return refused("model.path: missing; want the folder of the model to start from");
   if (auto done = check_schedule(actor.optim, "actor.optim.lr_warmup_steps", std::uint64_t{common.steps} * actor.ppo_epochs); !done) return done;
+  if (algorithm.adv_estimator == "grpo_passk" && rollout.n < 2) return refused("rollout.n: want at least 2 with algorithm.adv_estimator = grpo_passk, got 1");
+  if (val.size > held_out_count(task)) return refused(fmt::format("val.size: want at most the task's {} held-out problems, got {}", held_out_count(task), val.size));
   const std::uint64_t sequences = std::uint64_t{data.train_batch_size} * rollout.n;
   if (learner.data_parallel > sequences) {
     return refused(fmt::format("learner.data_parallel: want at most data.train_batch_size x rollout.n = {}, got {}", sequences, learner.data_parallel));

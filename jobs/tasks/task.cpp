@@ -20,6 +20,11 @@ std::uint32_t held_out_count(std::string_view task) {
   return static_cast<std::uint32_t>(arithmetic::held_out().size());
 }
 
+std::string longest_prompt(std::string_view task) {
+  TROUPE_CHECK(task == "arithmetic", "the configuration allows no other task");
+  return arithmetic::problem(arithmetic::kOperandMax, '+', arithmetic::kOperandMax).prompt;
+}
+
 double reward_of(std::string_view task, const Problem& problem, std::string_view response) {
   TROUPE_CHECK(task == "arithmetic", "the configuration allows no other task");
   return response == problem.answer ? 1.0 : 0.0;

@@ -19,6 +19,9 @@ Problem training_problem(std::string_view task, std::uint64_t seed, std::uint64_
 Problem held_out_problem(std::string_view task, std::uint32_t index);
 std::uint32_t held_out_count(std::string_view task);
 
+/// None is longer.
+std::string longest_prompt(std::string_view task);
+
 /// 1 for a right response, else 0. What follows the answer's characters counts as wrong.
 double reward_of(std::string_view task, const Problem& problem, std::string_view response);
 

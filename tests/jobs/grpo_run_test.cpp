@@ -78,6 +78,8 @@ TEST(GrpoRun, GoesOnAfterSigkillAndReplaysAsOneRun) {
     kill(child.process(), SIGKILL);  // its ranks die with it
     EXPECT_EQ(child.end().code, -SIGKILL);
   }
+  const Ended cut = replay(run, "2");  // as far as the record goes
+  EXPECT_EQ(cut.code, 0) << cut.err;
   EXPECT_EQ(digest_after(run, {"steps=6", "checkpoint.every=2", "--ranks", "3"}), wanted);
   EXPECT_EQ(steps_done(run), 6);
   for (const char* ranks : {"1", "2", "3"}) {
