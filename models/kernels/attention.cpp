@@ -304,12 +304,20 @@ class HeadGradients {
   /// keys_ [64, width], values_ [head_dim, 64] of the block at `base`.
   void turn_block(std::size_t base) {
     const std::size_t block = base / kBlock * shape_.block_floats();
-    block_keys_ = span_.cache.keys + block + kv_head_ * dim_ * kBlock;
-    const float* values = span_.cache.values + block + kv_head_ * kBlock * dim_;
-    for (std::size_t j = 0; j < kBlock; ++j) {
-      for (std::size_t d = 0; d < dim_; ++d) {
-        keys_[j * width_ + d] = block_keys_[d * kBlock + j];
-        values_[d * kBlock + j] = values[j * dim_ + d];
+    const float* keys = span_.cache.keys + block + kv_head_ * dim_ * kBlock;
+    if (keys == block_keys_) return;  // a short sequence: its one block serves the whole group
+    block_keys_ = keys;
+    turn(keys_, width_, keys, kBlock, dim_, kBlock);
+    turn(values_, kBlock, span_.cache.values + block + kv_head_ * kBlock * dim_, dim_, kBlock, dim_);
+  }
+
+  /// to[column][row] = from[row][column], in squares that stay in the first cache's lines.
+  static void turn(float* HWY_RESTRICT to, std::size_t to_row, const float* HWY_RESTRICT from, std::size_t from_row, std::size_t rows, std::size_t columns) {
+    constexpr std::size_t kSquare = 8;
+    for (std::size_t r0 = 0; r0 < rows; r0 += kSquare) {
+      const std::size_t r1 = std::min(rows, r0 + kSquare);
+      for (std::size_t c = 0; c < columns; ++c) {
+        for (std::size_t r = r0; r < r1; ++r) to[c * to_row + r] = from[r * from_row + c];
       }
     }
   }
