@@ -22,7 +22,7 @@ Registry& registry() {
 void register_actor_class(const ActorClass& actor_class) {
   const std::lock_guard lock(registry().mutex);
   const auto [at, fresh] = registry().classes.emplace(actor_class.id, &actor_class);
-  TROUPE_CHECK(fresh || at->second->name == actor_class.name, "two actor classes share an id");
+  TROUPE_CHECK(fresh || at->second == &actor_class, "two actor classes share a name");
 }
 
 const ActorClass* find_actor_class(TypeId id) {

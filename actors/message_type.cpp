@@ -25,7 +25,7 @@ Registry& registry() {
 void register_message_type(const MessageType& type) {
   const std::lock_guard lock(registry().mutex);
   const auto [at, fresh] = registry().types.emplace(type.id, &type);
-  TROUPE_CHECK(fresh || at->second->name == type.name, "two message types share an id");
+  TROUPE_CHECK(fresh || at->second == &type, "two message types share a name");
 }
 
 const MessageType* find_message_type(TypeId id) {

@@ -95,5 +95,21 @@ TEST(Wire, DigestIgnoresWhichNaNItIs) {
 
 TEST(Wire, DigestSeesTheSignOfZero) { EXPECT_NE(content_digest64(0.0F), content_digest64(-0.0F)); }
 
+/// The example of actors/base/wire.md.
+struct Example {
+  int amount = 5;
+  std::string why = "hi";
+  std::vector<float> at{1.0F};
+  TROUPE_FIELDS(amount, why, at)
+};
+
+TEST(Wire, HasTheBytesOfItsDocument) {
+  Bytes bytes;
+  encode(bytes, Example{});
+  std::vector<unsigned> values;
+  for (const std::byte each : bytes) values.push_back(std::to_integer<unsigned>(each));
+  EXPECT_EQ(values, (std::vector<unsigned>{5, 0, 0, 0, 2, 'h', 'i', 0, 1, 0, 0, 0x80, 0x3f}));
+}
+
 }  // namespace
 }  // namespace troupe
