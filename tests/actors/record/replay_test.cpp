@@ -80,7 +80,7 @@ TEST_F(Replay, NamesActorMessageTypeAndFieldOfAChangedMessage) {
   ToyRun run(checker, checker);
   ASSERT_TRUE(rerun(run, 1));
   const Result<void> changed = run.step(2, "other work");
-  expect_divergence(changed, "actor worker, message 1, record::Ping, field note: recorded digest ");
+  expect_divergence(changed, "actor worker, message 1, troupe::record::Ping, field note: recorded digest ");
   expect_divergence(changed, "(\"other work\")");
   EXPECT_EQ(run.step(3).error().detail, changed.error().detail) << "the first divergence stays";
   EXPECT_EQ(checker.finish().error().detail, changed.error().detail);
@@ -93,7 +93,7 @@ TEST_F(Replay, NamesAnInsertedClockRead) {
   ASSERT_TRUE(scene.deliver("driver", "", Ping{.round = 0, .note = "start"}));
   const Result<Time> read = scene.clock("driver", 5ns);
   ASSERT_FALSE(read);
-  EXPECT_EQ(read.error().detail, "actor driver, message 0, record::Ping, clock: recorded no such read, got one");
+  EXPECT_EQ(read.error().detail, "actor driver, message 0, troupe::record::Ping, clock: recorded no such read, got one");
 }
 
 TEST_F(Replay, NamesAClockReadThatIsGone) {
@@ -102,7 +102,7 @@ TEST_F(Replay, NamesAClockReadThatIsGone) {
   scene.spawn("worker");
   ASSERT_TRUE(scene.deliver("worker", "driver", Ping{.round = 1, .note = "work"}, EnvelopeKind::ask));
   expect_divergence(scene.deliver("worker", "driver", Ping{.round = 2, .note = "work"}, EnvelopeKind::ask),
-                    "actor worker, message 0, record::Ping, clock: recorded a read, got none");
+                    "actor worker, message 0, troupe::record::Ping, clock: recorded a read, got none");
 }
 
 TEST_F(Replay, NamesAChangedNoteAndAChangedField) {
@@ -112,7 +112,7 @@ TEST_F(Replay, NamesAChangedNoteAndAChangedField) {
   ASSERT_TRUE(scene.deliver("worker", "driver", Ping{.round = 1, .note = "work"}, EnvelopeKind::ask));
   ASSERT_TRUE(scene.clock("worker", 0ns));
   expect_divergence(scene.note("worker", "logits", 8),
-                    "message 0, record::Ping, note logits: recorded digest 0000000000000007, got 0000000000000008");
+                    "message 0, troupe::record::Ping, note logits: recorded digest 0000000000000007, got 0000000000000008");
 }
 
 TEST_F(Replay, NamesTheFieldOfAChangedState) {
@@ -131,14 +131,14 @@ TEST_F(Replay, NamesAnotherOriginAndAnotherType) {
   expect_divergence(scene.deliver("worker", "driver", Ping{.round = 1, .note = "work"}),
                     "origin: recorded ask 0 of driver, got tell 0 of driver");
   expect_divergence(other.deliver("worker", "driver", Pong{.values = {1}}, EnvelopeKind::ask),
-                    "message 0, record::Ping, type: recorded record::Ping, got record::Pong");
+                    "message 0, troupe::record::Ping, type: recorded troupe::record::Ping, got troupe::record::Pong");
 }
 
 TEST_F(Replay, NamesAMessageTooManyAndAnActorTooMany) {
   ReplayChecker checker(segment());
   ToyRun run(checker, checker);
   ASSERT_TRUE(rerun(run));
-  expect_divergence(run.step(4), "actor worker, message 3: recorded 3 messages, got record::Ping after them");
+  expect_divergence(run.step(4), "actor worker, message 3: recorded 3 messages, got troupe::record::Ping after them");
   ReplayChecker other(segment());
   Scene scene(other);
   expect_divergence(scene.deliver("stranger", "", Ping{}), "actor stranger, message 0: recorded no such actor");
