@@ -84,12 +84,10 @@ Result<int> run_job(const JobConfig& given, const std::filesystem::path& run, tr
     summary.state = end->code == 0 ? "done" : "failed";
   }
   const bool is_stopped = end && end->code > 1;
-  if (!is_stopped) {
-    if (auto done = write_summary(run, summary); !done) return done.error();
-  }
-  if (end) return end->code;
-  print_error(end.error());
-  return 1;
+  if (!end) print_error(end.error());
+  const auto written = is_stopped ? Result<void>{} : write_summary(run, summary);
+  if (!written) print_error(written.error());
+  return end && written ? end->code : 1;
 }
 
 }  // namespace troupe::jobs

@@ -123,10 +123,18 @@ class Run {
       : config_(config), context_(context), plan_(std::move(plan)), beginning_(std::move(beginning)), record_(std::move(record)) {}
 
   Result<JobEnd> run() {
-    if (Result<void> ready = prepare(); !ready) return ready.error();
-    system_.emplace(*executor_, system_options());
-    if (Result<void> spawned = spawn(*system_, config_, plan_, beginning_.attempt); !spawned) return spawned.error();
-    if (Result<std::vector<std::uint8_t>> all = gather(context_.world, std::uint8_t{1}); !all) return all.error();
+    Result<void> ready = prepare();
+    if (ready) {
+      system_.emplace(*executor_, system_options());
+      ready = spawn(*system_, config_, plan_, beginning_.attempt);
+    }
+    // One rank that cannot begin ends the job on all.
+    Result<std::vector<Error>> all = gather(context_.world, ready ? Error{ErrorCode::ok, {}} : ready.error());
+    if (!all) return all.error();
+    for (std::uint32_t rank = 0; rank < all->size(); ++rank) {
+      const Error& error = (*all)[rank];
+      if (error.code != ErrorCode::ok) return Error{error.code, all->size() == 1 ? error.detail : fmt::format("rank {}: {}", rank, error.detail)};
+    }
     if (context_.is_rank_zero()) {
       context_.stop.on_stop([this](int) { (void)system_->tell<Stop>(system_->ref("director")); });
       if (Result<void> sent = system_->tell<Start>(system_->ref("director"), beginning_.is_fresh); !sent) return sent.error();
@@ -193,7 +201,8 @@ class Run {
   }
 
   Result<JobEnd> end(Outcome outcome) {
-    if (context_.is_rank_zero()) system_->shut_down_others(outcome.error);
+    // Rank 0 ends the job; any other rank only when it cannot go on, since its orderly goodbye would leave the others waiting.
+    if (context_.is_rank_zero() || outcome.error.code != ErrorCode::ok) system_->shut_down_others(outcome.error);
     system_->stop();
     RankEnd mine{.messages = system_->delivered()};
     system_.reset();

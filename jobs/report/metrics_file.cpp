@@ -12,6 +12,8 @@
 
 #include "models/files.hpp"
 
+#include "jobs/report/write_all.hpp"
+
 namespace troupe::jobs {
 namespace {
 
@@ -84,7 +86,7 @@ MetricsFile::~MetricsFile() {
 
 Result<void> MetricsFile::append(std::uint64_t step, const Metrics& metrics) {
   const std::string line = fmt::format("{{\"step\": {}{}{}}}\n", step, metrics.empty() ? "" : ", ", json_fields(metrics));
-  if (write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) return failed(path_);
+  if (!write_all(fd_, line)) return failed(path_);
   return {};
 }
 

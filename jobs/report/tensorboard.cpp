@@ -14,6 +14,8 @@
 #include "actors/base/digest.hpp"
 #include "jobs/report/wall_clock.hpp"
 
+#include "jobs/report/write_all.hpp"
+
 namespace troupe::jobs {
 namespace {
 
@@ -120,7 +122,7 @@ Result<void> EventFile::append(std::uint64_t step, const Metrics& metrics) { ret
 
 Result<void> EventFile::write_record(std::string_view event) {
   const std::string record = tf_record(event);
-  if (write(fd_, record.data(), record.size()) != static_cast<ssize_t>(record.size())) return failed(path_);
+  if (!write_all(fd_, record)) return failed(path_);
   return {};
 }
 
