@@ -128,7 +128,7 @@ EnvelopePtr Cell::take() {
 
 // A replay: the message that the record has next, if it is there. Deadlines and timers fire when the record says so.
 EnvelopePtr Cell::take_recorded() {
-  const std::optional<DeliveryGate::Next> next = system_.options_.gate->next(id_, number_);
+  const std::optional<DeliveryGate::Next> next = system_.options_.gate->next(id_, deliveries());
   if (!next || (root_.handle && is_user(next->kind))) return nullptr;
   Extras& more = extras();
   if (next->kind == EnvelopeKind::deadline) {
@@ -185,10 +185,10 @@ void Cell::process(EnvelopePtr envelope) {
 
 void Cell::deliver(EnvelopePtr envelope) {
   if (DeliveryObserver* observer = system_.options_.observer) {
-    const Delivery delivery{.actor = id_, .number = number_, .envelope = envelope.get(), .actor_name = name_};
+    const Delivery delivery{.actor = id_, .number = deliveries(), .envelope = envelope.get(), .actor_name = name_};
     if (Result<void> seen = observer->on_delivery(delivery); !seen) return system_.fatal(seen.error());
   }
-  ++number_;
+  number_.store(deliveries() + 1, std::memory_order_relaxed);
   if (is_answer(envelope->kind)) deliver_reply(std::move(envelope));
   else deliver_message(std::move(envelope));
   settle();
@@ -240,7 +240,7 @@ void Cell::show_state() {
     show_state_ = false;
     return;
   }
-  if (Result<void> seen = system_.options_.observer->on_state(id_, number_ - 1, digest, class_.name, class_.to_value, actor_); !seen) system_.fatal(seen.error());
+  if (Result<void> seen = system_.options_.observer->on_state(id_, delivery_number(), digest, class_.name, class_.to_value, actor_); !seen) system_.fatal(seen.error());
 }
 
 void Cell::send(ActorRef to, EnvelopePtr envelope) {

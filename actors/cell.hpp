@@ -81,11 +81,10 @@ class Cell final : public Runnable {
   const ActorClass& actor_class() const { return class_; }
   ActorRef parent() const { return parent_; }
   const void* actor() const { return actor_; }
-  void* actor() { return actor_; }
 
   /// For the handler that runs.
   std::uint64_t next_sequence() { return ++sent_; }
-  std::uint64_t delivery_number() const { return number_ - 1; }
+  std::uint64_t delivery_number() const { return deliveries() - 1; }
   std::uint64_t next_draw() { return draws_++; }
   void send(ActorRef to, EnvelopePtr envelope);  ///< fills origin and sender
   void await_reply(std::uint64_t correlation, ActorRef to, std::shared_ptr<AskSlot> slot, Time deadline);
@@ -98,8 +97,7 @@ class Cell final : public Runnable {
   void watch(ActorRef other, bool linked);
   void stop_after_handler(Error reason);
 
-  bool is_quiescent() const { return !root_.handle; }
-  std::uint64_t deliveries() const { return number_; }
+  std::uint64_t deliveries() const { return number_.load(std::memory_order_relaxed); }  ///< any thread
 
  private:
   struct Pending {
@@ -162,12 +160,12 @@ class Cell final : public Runnable {
   std::atomic<std::uint32_t> depth_{0};
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> pause_generation_{0};  ///< odd: paused
+  std::atomic<std::uint64_t> number_{0};            ///< deliveries; written by the thread that runs the cell
   std::atomic<bool> awaited_{false};                ///< somebody waits for room
 
   EnvelopeQueue system_queue_, urgent_, user_;
   EnvelopePtr current_;           ///< of the handler that runs or is suspended
   task_detail::Root root_{};      ///< of the suspended handler
-  std::uint64_t number_ = 0;      ///< deliveries
   std::uint64_t sent_ = 0;
   std::uint64_t draws_ = 0;
   bool failed_ = false;           ///< waits for its supervisor

@@ -379,8 +379,8 @@ std::vector<System::ActorView> System::actors() const {
   std::vector<ActorView> views;
   const std::shared_lock lock(cells_mutex_);
   for (const auto& [id, cell] : cells_) {
-    views.push_back({.name = cell->name(), .id = id, .actor_class = &cell->actor_class(), .actor = std::as_const(*cell).actor(), .mutable_actor = cell->actor(),
-                     .quiescent = cell->is_quiescent(), .deliveries = cell->deliveries(), .queued = cell->depth()});
+    views.push_back({.name = cell->name(), .id = id, .actor_class = &cell->actor_class(), .actor = cell->actor(),
+                     .deliveries = cell->deliveries(), .queued = cell->depth()});
   }
   std::sort(views.begin(), views.end(), [](const ActorView& a, const ActorView& b) { return a.name < b.name; });
   return views;

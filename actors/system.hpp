@@ -86,14 +86,12 @@ class System final : private LinkSink {
   bool is_idle() const { return active_.load() == 0; }
   std::uint64_t delivered() const;  ///< user deliveries of all actors of this rank
 
-  /// For inspection while nothing runs (between steps, after stop()): the actors in order of their names.
+  /// The actors of this rank, in order of their names.
   struct ActorView {
     std::string_view name;
     ActorId id;
     const ActorClass* actor_class;
-    const void* actor;   ///< null: stopped
-    void* mutable_actor;
-    bool quiescent;
+    const void* actor;  ///< null: stopped. To be looked into only while nothing runs
     std::uint64_t deliveries;
     std::uint32_t queued;
   };
