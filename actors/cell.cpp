@@ -164,10 +164,10 @@ void Cell::run() {
     }
     if (!next) {
       Envelope* nothing = nullptr;
-      // Counted out before anybody can post it again.
-      system_.active_.fetch_sub(1, std::memory_order_relaxed);
-      if (inbox_.compare_exchange_strong(nothing, idle(), std::memory_order_acq_rel)) return;  // invariant 1
-      system_.active_.fetch_add(1, std::memory_order_relaxed);
+      if (inbox_.compare_exchange_strong(nothing, idle(), std::memory_order_acq_rel)) {  // invariant 1
+        system_.active_.fetch_sub(1);  // after the exchange: late, it only counts too many
+        return;
+      }
       continue;
     }
     process(std::move(next));
@@ -367,7 +367,8 @@ void Cell::process_system(Envelope& envelope) {
   } else if (type == &message_type<PeerLost>()) {
     peer_lost(envelope.as<PeerLost>());
   }
-  if (stop_reason_ && !root_.handle && !stopped_.load()) stop(*std::exchange(stop_reason_, nullptr));
+  // A failed actor takes no more replies, so its suspended handler would never end by itself.
+  if (stop_reason_ && (failed_ || !root_.handle) && !stopped_.load()) stop(*std::exchange(stop_reason_, nullptr));
 }
 
 void Cell::peer_lost(const PeerLost& lost) {
@@ -377,9 +378,11 @@ void Cell::peer_lost(const PeerLost& lost) {
     if (system_.resolve(pending.to).rank == lost.rank) asks.push_back(correlation);
   }
   for (const std::uint64_t correlation : asks) {
+    const auto at = extras_->pending.find(correlation);
+    if (at == extras_->pending.end()) continue;  // a handler that an earlier one resumed has stopped the actor
     EnvelopePtr answer = make_envelope<Error>(lost.reason);
     answer->kind = EnvelopeKind::error_reply;
-    answer->origin = {extras_->pending[correlation].to.id, kFromSystem | correlation};
+    answer->origin = {at->second.to.id, kFromSystem | correlation};
     answer->correlation = correlation;
     if (!failed_) deliver(std::move(answer));
   }

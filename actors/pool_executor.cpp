@@ -122,6 +122,7 @@ class PoolExecutor : public Executor {
   // Takes out of every slot what was there a tick ago already. Ends when a tick finds nothing.
   void watch() {
     after(kTick, [this] {
+      is_watching_.store(false);  // before the look: whoever still saw true has filled its slot already
       bool is_any = false;
       for (Slot& slot : slots_) {
         Runnable* waiting = slot.next.exchange(nullptr);
@@ -129,7 +130,6 @@ class PoolExecutor : public Executor {
         is_any = true;
         share(*waiting);
       }
-      is_watching_.store(false);
       if (is_any && !is_watching_.exchange(true)) watch();
     });
   }

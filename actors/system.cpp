@@ -1,5 +1,6 @@
 #include "actors/system.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "actors/base/check.hpp"
@@ -42,10 +43,10 @@ System::~System() { stop(); }
 
 void System::stop() {
   if (stopped_.exchange(true)) return;
-  executor_.stop();  // first: what is sent is sent before the link says goodbye
+  // Before the threads are joined: one of them may wait for such an answer.
+  fail_outside_asks(std::nullopt, {ErrorCode::cancelled, "the actor system has stopped"});
+  executor_.stop();  // what is sent is sent before the link says goodbye
   if (options_.link != nullptr) options_.link->stop();
-  const std::lock_guard lock(mutex_);
-  outside_asks_.clear();
 }
 
 Cell* System::find(ActorId id) const {
@@ -93,6 +94,7 @@ Result<void> System::send_outside(ActorRef to, EnvelopePtr envelope, EnvelopeKin
   envelope->correlation = envelope->origin.sequence;
   if (done) {
     const std::lock_guard lock(mutex_);
+    if (stopped_.load()) return Error{ErrorCode::cancelled, "the actor system has stopped"};
     outside_asks_[envelope->correlation] = {receiver.rank, std::move(done)};
   }
   route(receiver, std::move(envelope), nullptr);
@@ -213,8 +215,10 @@ void System::handle_own(Envelope& envelope) {
     answer->correlation = envelope.correlation;
     answer->sender = {kOutside, rank_};
     route(envelope.sender, std::move(answer), nullptr);
-  } else if (envelope.type == &message_type<ShutDown>() && options_.on_shut_down) {
-    options_.on_shut_down(envelope.as<ShutDown>().reason);
+  } else if (envelope.type == &message_type<ShutDown>()) {
+    if (options_.on_shut_down) options_.on_shut_down(envelope.as<ShutDown>().reason);
+  } else if (envelope.kind == EnvelopeKind::ask) {
+    bounce(envelope, {ErrorCode::unsupported, "the system has no handler for " + std::string(envelope.type->name)});
   }
 }
 
@@ -248,7 +252,15 @@ void System::on_envelope(Rank from, WireEnvelope wire) {
     broken->sender = wire.sender;
     broken->correlation = wire.correlation;
     broken->to = wire.to;
-    return bounce(*broken, {decoded.error().code, "message from rank " + std::to_string(index(from)) + ": " + decoded.error().detail});
+    Error error{decoded.error().code, "message from rank " + std::to_string(index(from)) + ": " + decoded.error().detail};
+    if (wire.kind != EnvelopeKind::reply && wire.kind != EnvelopeKind::error_reply) return bounce(*broken, error);
+    // An answer that cannot be read is an answer all the same: its asker must not wait for its deadline.
+    EnvelopePtr answer = make_envelope<Error>(std::move(error));
+    answer->kind = EnvelopeKind::error_reply;
+    answer->origin = wire.origin;
+    answer->sender = wire.sender;
+    answer->correlation = wire.correlation;
+    return route({wire.to, rank_}, std::move(answer), nullptr);
   }
   EnvelopePtr envelope = std::move(*decoded);
   envelope->kind = wire.kind;
@@ -292,12 +304,12 @@ void System::on_peer_lost(Rank peer, const Error& reason) {
   if (options_.on_peer_lost) options_.on_peer_lost(peer, reason);
 }
 
-void System::fail_outside_asks(Rank peer, const Error& reason) {
+void System::fail_outside_asks(std::optional<Rank> peer, const Error& reason) {
   std::vector<OutsideReply> failed;
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(outside_asks_, [&](auto& entry) {
-      if (entry.second.to != peer) return false;
+      if (peer && entry.second.to != *peer) return false;
       failed.push_back(std::move(entry.second.done));
       return true;
     });
@@ -356,6 +368,11 @@ void System::press(Rank sender, Cell& receiver) {
     }
   }
   send_pressure(sender, receiver.id(), true);
+  const bool is_over = [&] {
+    const std::lock_guard lock(mutex_);
+    return !pressing_.contains({receiver.id(), sender});
+  }();
+  if (is_over) send_pressure(sender, receiver.id(), false);  // relieved before ours was sent
 }
 
 void System::send_pressure(Rank to, ActorId actor, bool high) {

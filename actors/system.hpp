@@ -117,7 +117,7 @@ class System final : private LinkSink {
   void bounce(const Envelope& envelope, const Error& reason);
   void deliver_outside(EnvelopePtr envelope);
   void handle_own(Envelope& envelope);
-  void fail_outside_asks(Rank peer, const Error& reason);
+  void fail_outside_asks(std::optional<Rank> peer, const Error& reason);  ///< nothing: of all peers
   ActorRef resolve(ActorRef ref) const;
   Cell* find(ActorId id) const;
   bool pause_for(ActorRef receiver, Cell* sender, std::uint64_t generation);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,9 +52,16 @@ class GangFront {
     for (const ActorRef member : members_) asks.push_back(context.ask<M>(member, command));
     std::vector<Result<reply_of<M>>> replies;
     for (Ask<reply_of<M>>& ask : asks) replies.push_back(co_await ask);
+    // The member that failed by itself says why; the others' collectives only noticed.
+    std::optional<Error> failure;
     for (const Result<reply_of<M>>& reply : replies) {
-      if (!reply) co_return reply.error();
+      if (reply) continue;
+      const ErrorCode code = reply.error().code;
+      const bool is_cause = code != ErrorCode::deadline_exceeded && code != ErrorCode::peer_lost;
+      if (!failure || is_cause) failure = reply.error();
+      if (is_cause) break;
     }
+    if (failure) co_return *failure;
     const std::uint64_t wanted = content_digest64(*replies[0]);
     for (std::size_t i = 1; i < replies.size(); ++i) {
       if (content_digest64(*replies[i]) != wanted) {

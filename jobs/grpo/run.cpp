@@ -136,8 +136,9 @@ class Run {
       if (error.code != ErrorCode::ok) return Error{error.code, all->size() == 1 ? error.detail : fmt::format("rank {}: {}", rank, error.detail)};
     }
     if (context_.is_rank_zero()) {
-      context_.stop.on_stop([this](int) { (void)system_->tell<Stop>(system_->ref("director")); });
       if (Result<void> sent = system_->tell<Start>(system_->ref("director"), beginning_.is_fresh); !sent) return sent.error();
+      // After Start: a signal that came while the model was loading calls back at once.
+      context_.stop.on_stop([this](int) { (void)system_->tell<Stop>(system_->ref("director")); });
     }
     Outcome outcome = ended_.wait();
     context_.stop.on_stop({});

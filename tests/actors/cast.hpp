@@ -144,4 +144,37 @@ class Parent {
   std::vector<std::string> heard_;
 };
 
+/// Two asks to `to` under way; stops at the first error.
+struct AskTwice {
+  ActorRef to;
+  TROUPE_FIELDS(to)
+};
+class GivesUp {
+ public:
+  Task<> ask_twice(Context& context, const AskTwice& message) {
+    Ask<int> first = context.ask<Add>(message.to, 1);
+    Ask<int> second = context.ask<Add>(message.to, 1);
+    const Result<int> sum = co_await first;
+    if (!sum) {
+      context.stop();
+      co_return;
+    }
+    (void)co_await second;
+  }
+  static void handlers(Handlers<GivesUp>& on) { on.message<&GivesUp::ask_twice>(); }
+};
+
+/// Spawns a Counter that it supervises, and waits for what makes it fail.
+struct Provoke {
+  TROUPE_NO_FIELDS()
+};
+class Boss {
+ public:
+  Task<> provoke(Context& context, const Provoke&) {
+    const Result<ActorRef> child = context.spawn<Counter>(std::string(context.name()) + "/child", 0);
+    (void)co_await context.ask<Fail>(*child, "on purpose");
+  }
+  static void handlers(Handlers<Boss>& on) { on.message<&Boss::provoke>(); }
+};
+
 }  // namespace troupe::testing

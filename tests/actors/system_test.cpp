@@ -187,6 +187,33 @@ TEST(System, AnAskToALostRankFails) {
   EXPECT_EQ(*get(simulation, std::move(code)), static_cast<int>(ErrorCode::peer_lost));
 }
 
+TEST(System, AHandlerMayStopItsActorAmongSeveralLostAsks) {
+  Simulation simulation(1, {.ranks = 2});
+  const ActorRef sleeper = *simulation.system(1).spawn<Sleeper>("sleeper");
+  const ActorRef gives_up = *simulation.system().spawn<GivesUp>("gives up");
+  ASSERT_TRUE(simulation.system().tell<AskTwice>(gives_up, sleeper));
+  simulation.run_for(Time{1'000'000'000});
+  simulation.kill(1);
+  simulation.run_for(Time{60'000'000'000});
+  EXPECT_EQ(simulation.system().tell<AskTwice>(gives_up, sleeper).error().code, ErrorCode::actor_unreachable);
+}
+
+TEST(System, AnswersAnAskThatItDoesNotKnow) {
+  Simulation simulation(1, {.ranks = 2});
+  const ActorRef driver = *simulation.system().spawn<Driver>("driver");
+  EXPECT_EQ(*ask<AskWithin>(simulation, driver, ActorRef{kOutside, Rank{1}}, 3'600'000'000'000), static_cast<int>(ErrorCode::unsupported));
+}
+
+TEST(Supervision, ASupervisorThatWaitsStopsWhenItEscalates) {
+  Simulation simulation(1);
+  const ActorRef boss = *simulation.system().spawn<Boss>("boss", SpawnOptions{.children = {.strategy = Supervision::Strategy::one_for_one, .restarts_max = 0}});
+  const ActorRef parent = *simulation.system().spawn<Parent>("parent");
+  ASSERT_TRUE(ask<Watch>(simulation, parent, boss, false));
+  ASSERT_TRUE(simulation.system().tell<Provoke>(boss));
+  simulation.run_for(Time{60'000'000'000});
+  EXPECT_THAT(*ask<Heard>(simulation, parent), ElementsAre(HasSubstr("on purpose")));
+}
+
 TEST(System, ACutHealsWithoutLoss) {
   Simulation simulation(1, {.ranks = 2});
   const ActorRef counter = *simulation.system(1).spawn<Counter>("counter");

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <thread>
@@ -100,6 +101,18 @@ TEST(GrpoRun, RefusesOtherWeightsBeforeTheFirstMessage) {
   const Ended ended = replay(run, "1");
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.err, HasSubstr("model.safetensors: want digest"));
+}
+
+// From before the signals are taken (the process dies of it) through loading and the first step to the end.
+TEST(GrpoRun, EndsAtASignalWheneverItComes) {
+  for (int delay_ms = 0; delay_ms <= 240; delay_ms += 12) {
+    const TemporaryFolder folder;
+    Child child(run_words(folder.path() / "run", {"steps=500"}));
+    std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
+    kill(child.process(), SIGTERM);
+    const int code = child.end().code;
+    EXPECT_TRUE(code == 143 || code == -SIGTERM) << "after " << delay_ms << " ms: " << code;
+  }
 }
 
 TEST(GrpoRun, TurnsASecondWriterAwayByName) {
