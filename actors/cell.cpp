@@ -249,10 +249,10 @@ void Cell::send(ActorRef to, EnvelopePtr envelope) {
   system_.route(to, std::move(envelope), this);
 }
 
-void Cell::await_reply(std::uint64_t correlation, ActorRef to, std::shared_ptr<AskSlot> slot, Time deadline) {
+void Cell::await_reply(const Envelope& ask, ActorRef to, std::shared_ptr<AskSlot> slot, Time deadline) {
   const Time limit = deadline.count() > 0 ? deadline : system_.options_.ask_deadline;
   const bool timed = system_.options_.gate == nullptr;
-  extras().pending[correlation] = {std::move(slot), to, timed ? system_.executor_.now() + limit : Time{0}};
+  extras().pending[ask.correlation] = {std::move(slot), to, ask.type, timed ? system_.executor_.now() + limit : Time{0}};
   if (timed && (!extras_->deadline_armed || deadline.count() > 0)) {
     extras_->deadline_armed = true;
     system_.executor_.after(limit, [this] {
@@ -476,6 +476,17 @@ void Cell::stop(Error reason) {
 
 void Cell::bounce(const Envelope& envelope) {
   system_.bounce(envelope, {ErrorCode::actor_unreachable, name_ + " has stopped"});
+}
+
+ActorLook Cell::look() const {
+  ActorLook look{.id = id_, .name = name_, .actor_class = &class_, .actor = actor_, .deliveries = deliveries(), .sent = sent_, .current = current_.get()};
+  if (!extras_) return look;
+  for (const auto& [sequence, pending] : extras_->pending) {
+    look.asks.push_back({.sequence = sequence, .to = pending.to, .type = pending.type, .is_awaited = pending.slot->waiter != nullptr && pending.slot->answer == nullptr, .where = pending.slot->where});
+  }
+  for (const auto& [key, envelope] : extras_->held) look.mailbox.push_back(envelope.get());
+  for (const auto& [sequence, envelope] : extras_->timers) look.timers.push_back(envelope.get());
+  return look;
 }
 
 void Cell::add_child(ActorRef child) { extras().children[child.id] = child; }

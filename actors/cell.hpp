@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "actors/actor_class.hpp"
+#include "actors/actor_look.hpp"
 #include "actors/context.hpp"
 #include "actors/delivery.hpp"
 #include "actors/executor.hpp"
@@ -87,7 +88,7 @@ class Cell final : public Runnable {
   std::uint64_t delivery_number() const { return deliveries() - 1; }
   std::uint64_t next_draw() { return draws_++; }
   void send(ActorRef to, EnvelopePtr envelope);  ///< fills origin and sender
-  void await_reply(std::uint64_t correlation, ActorRef to, std::shared_ptr<AskSlot> slot, Time deadline);
+  void await_reply(const Envelope& ask, ActorRef to, std::shared_ptr<AskSlot> slot, Time deadline);
   void start_timer(EnvelopePtr envelope, Time delay);
   void reply(const Envelope& request, EnvelopePtr reply);
   void reply_error(const Envelope& request, Error error);
@@ -97,12 +98,15 @@ class Cell final : public Runnable {
   void watch(ActorRef other, bool linked);
   void stop_after_handler(Error reason);
 
+  ActorLook look() const;  ///< while nothing runs
+
   std::uint64_t deliveries() const { return number_.load(std::memory_order_relaxed); }  ///< any thread
 
  private:
   struct Pending {
     std::shared_ptr<AskSlot> slot;
     ActorRef to;
+    const MessageType* type = nullptr;
     Time deadline{};
   };
   struct Extras {

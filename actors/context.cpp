@@ -18,7 +18,7 @@ std::shared_ptr<AskSlot> Context::send_ask(ActorRef to, EnvelopePtr message, Tim
   message->origin = {cell_.id(), cell_.next_sequence()};
   message->correlation = message->origin.sequence;
   message->sender = cell_.ref();
-  cell_.await_reply(message->correlation, to, slot, deadline);
+  cell_.await_reply(*message, to, slot, deadline);
   cell_.system().route(to, std::move(message), &cell_);
   return slot;
 }

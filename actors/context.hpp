@@ -2,6 +2,7 @@
 
 #include <coroutine>
 #include <memory>
+#include <source_location>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,7 @@ using reply_of = typename ReplyOf<M>::Type;
 struct AskSlot {
   EnvelopePtr answer;
   std::coroutine_handle<> waiter;
+  std::source_location where{};  ///< the co_await at which the waiter stands; line 0: not awaited yet
 };
 
 /// An ask on its way. It was sent when it was made, so several can be under way: make them, then co_await each. Await it in the handler
@@ -41,7 +43,10 @@ class [[nodiscard]] Ask {
  public:
   explicit Ask(std::shared_ptr<AskSlot> slot) : slot_(std::move(slot)) {}
   bool await_ready() const { return slot_->answer != nullptr; }
-  void await_suspend(std::coroutine_handle<> waiter) { slot_->waiter = waiter; }
+  void await_suspend(std::coroutine_handle<> waiter, std::source_location where = std::source_location::current()) {
+    slot_->waiter = waiter;
+    slot_->where = where;
+  }
   /// Errors: those of the receiver's handler; actor_unreachable, actor_failed, peer_lost, deadline_exceeded.
   Result<R> await_resume() {
     Envelope& answer = *slot_->answer;

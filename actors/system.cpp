@@ -338,6 +338,15 @@ bool System::pause_for(ActorRef receiver, Cell* sender, std::uint64_t generation
   return true;
 }
 
+std::optional<ActorLook> System::look(ActorId actor) const {
+  const Cell* cell = find(actor);
+  return cell == nullptr ? std::nullopt : std::optional(cell->look());
+}
+
+void System::poke(ActorId actor) {
+  if (find(actor) != nullptr) route_system({actor, rank_}, make_envelope<Done>());
+}
+
 void System::relieve(ActorId receiver) {
   std::vector<Paused> ready;
   std::vector<Rank> ranks;

@@ -97,6 +97,10 @@ class System final : private LinkSink {
   };
   std::vector<ActorView> actors() const;
 
+  /// For a debugger, while nothing runs: an actor of this rank from inside (nothing when it is not here), and another look at what the gate lets it take.
+  std::optional<ActorLook> look(ActorId actor) const;
+  void poke(ActorId actor);
+
   /// Runs nothing more, joins the threads, closes the link. Called by the destructor.
   void stop();
 
