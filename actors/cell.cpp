@@ -189,6 +189,7 @@ void Cell::deliver(EnvelopePtr envelope) {
     if (Result<void> seen = observer->on_delivery(delivery); !seen) return system_.fatal(seen.error());
   }
   number_.store(deliveries() + 1, std::memory_order_relaxed);
+  draws_ = 0;
   if (is_answer(envelope->kind)) deliver_reply(std::move(envelope));
   else deliver_message(std::move(envelope));
   settle();
@@ -476,6 +477,11 @@ void Cell::stop(Error reason) {
 
 void Cell::bounce(const Envelope& envelope) {
   system_.bounce(envelope, {ErrorCode::actor_unreachable, name_ + " has stopped"});
+}
+
+void Cell::begin_in_middle(std::uint64_t deliveries, std::uint64_t sent) {
+  number_.store(deliveries);
+  sent_ = sent;
 }
 
 ActorLook Cell::look() const {

@@ -99,6 +99,7 @@ class Cell final : public Runnable {
   void stop_after_handler(Error reason);
 
   ActorLook look() const;  ///< while nothing runs
+  void begin_in_middle(std::uint64_t deliveries, std::uint64_t sent);
 
   std::uint64_t deliveries() const { return number_.load(std::memory_order_relaxed); }  ///< any thread
 
@@ -171,7 +172,7 @@ class Cell final : public Runnable {
   EnvelopePtr current_;           ///< of the handler that runs or is suspended
   task_detail::Root root_{};      ///< of the suspended handler
   std::uint64_t sent_ = 0;
-  std::uint64_t draws_ = 0;
+  std::uint64_t draws_ = 0;       ///< in this delivery
   bool failed_ = false;           ///< waits for its supervisor
   bool show_state_ = true;        ///< its state is small
   std::unique_ptr<const Error> stop_reason_;  ///< stops after the handler

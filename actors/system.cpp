@@ -347,6 +347,10 @@ void System::poke(ActorId actor) {
   if (find(actor) != nullptr) route_system({actor, rank_}, make_envelope<Done>());
 }
 
+void System::begin_in_middle(ActorId actor, std::uint64_t deliveries, std::uint64_t sent) {
+  if (Cell* cell = find(actor)) cell->begin_in_middle(deliveries, sent);
+}
+
 void System::relieve(ActorId receiver) {
   std::vector<Paused> ready;
   std::vector<Rank> ranks;

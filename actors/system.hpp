@@ -100,6 +100,8 @@ class System final : private LinkSink {
   /// For a debugger, while nothing runs: an actor of this rank from inside (nothing when it is not here), and another look at what the gate lets it take.
   std::optional<ActorLook> look(ActorId actor) const;
   void poke(ActorId actor);
+  /// Before anything runs: the actor has taken so many deliveries and sent so many messages; a replay that begins in the middle.
+  void begin_in_middle(ActorId actor, std::uint64_t deliveries, std::uint64_t sent);
 
   /// Runs nothing more, joins the threads, closes the link. Called by the destructor.
   void stop();

@@ -52,6 +52,18 @@ ReplayChecker::ReplayChecker(const Segment& segment) : segment_(segment) {
   for (const auto& [id, actor] : segment.actors) cursors_.emplace(id, Cursor{.history = &actor});
 }
 
+void ReplayChecker::begin_in_middle(ActorId actor, std::uint64_t number) {
+  const auto at = cursors_.find(actor);
+  if (at == cursors_.end()) return;
+  Cursor& cursor = at->second;
+  const auto before = [number](const auto& entry) { return entry.number < number; };
+  const ActorHistory& history = *cursor.history;
+  cursor.delivered = number;
+  cursor.clocks = static_cast<std::size_t>(std::partition_point(history.clocks.begin(), history.clocks.end(), before) - history.clocks.begin());
+  cursor.notes = static_cast<std::size_t>(std::partition_point(history.notes.begin(), history.notes.end(), before) - history.notes.begin());
+  cursor.states = static_cast<std::size_t>(std::partition_point(history.states.begin(), history.states.end(), before) - history.states.begin());
+}
+
 std::string ReplayChecker::where(const Cursor& cursor, std::uint64_t number) const {
   const ActorHistory& history = *cursor.history;
   const std::string_view type =

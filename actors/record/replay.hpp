@@ -32,6 +32,8 @@ struct ReplayCounts {
 class ReplayChecker : public DeliveryObserver {
  public:
   explicit ReplayChecker(const Segment& segment);
+  /// Before anything runs: the actor begins with delivery `number`.
+  void begin_in_middle(ActorId actor, std::uint64_t number);
 
   void on_spawn(ActorId actor, std::string_view name, std::string_view class_name, Rank rank) override;
   void on_stop(ActorId actor, const Error& reason) override;

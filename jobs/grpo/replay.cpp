@@ -14,10 +14,10 @@
 #include "actors/system.hpp"
 #include "jobs/exit_code.hpp"
 #include "jobs/grpo/cast.hpp"
-#include "jobs/grpo/environment.hpp"
 #include "jobs/grpo/gather.hpp"
 #include "jobs/grpo/segment_link.hpp"
 #include "jobs/grpo/setting.hpp"
+#include "jobs/grpo/stage.hpp"
 #include "jobs/job.hpp"
 #include "jobs/report/json.hpp"
 #include "jobs/run_folder/inputs.hpp"
@@ -52,14 +52,7 @@ class SegmentReplay {
       : config_(config), world_(world), link_(link), run_(run), plan_(plan), segment_(segment), nonce_(nonce), gate_(segment), checker_(segment) {}
 
   Result<record::ReplayCounts> run() {
-    // A fresh attempt says so in its Start; from then on a checkpoint of step 0 counts as one.
-    const bool is_fresh = std::any_of(segment_.outside.begin(), segment_.outside.end(), [](const record::RecordedPayload& each) {
-      const Result<Start> start = each.type == message_type<Start>().id ? decode<Start>(each.payload) : Result<Start>(Start{.is_fresh = false});
-      return start && start->is_fresh;
-    });
-    Result<Environment> environment = make_environment(config_, world_, run_, is_fresh ? std::nullopt : std::optional(segment_.start_step));
-    if (!environment) return environment.error();
-    install(std::move(*environment));
+    if (Result<void> installed = install_segment(config_, world_, run_, segment_); !installed) return installed.error();
     const std::unique_ptr<Executor> executor = make_pool_executor(kActorThreads);
     SystemOptions options{.link = link_, .observer = &checker_, .gate = &gate_, .seed = config_.common.seed, .directory = directory(plan_)};
     options.on_peer_lost = [this](Rank, const Error& error) {
@@ -69,8 +62,8 @@ class SegmentReplay {
     System system(*executor, std::move(options));
     if (Result<void> spawned = spawn(system, config_, plan_, nonce_); !spawned) return spawned.error();
     if (Result<std::vector<Position>> all = gather(world_, Position{}); !all) return all.error();
-    if (Result<void> injected = inject(system); !injected) return injected.error();
-        Result<bool> followed = follow(system);
+    if (Result<void> injected = inject_outside(system, segment_); !injected) return injected.error();
+    Result<bool> followed = follow(system);
     system.stop();
     if (!followed) return followed.error();
     if (Result<void> finished = *followed ? checker_.finish() : Result<void>{}; !finished) return finished.error();
@@ -78,17 +71,6 @@ class SegmentReplay {
   }
 
  private:
-  Result<void> inject(System& system) {
-    for (const record::RecordedPayload& each : segment_.outside) {
-      const MessageType* type = find_message_type(each.type);
-      if (type == nullptr) return Error{ErrorCode::unsupported, "the record holds a message from outside of type " + each.type_name + ", which this build does not know"};
-      Result<EnvelopePtr> envelope = type->decode(each.payload);
-      if (!envelope) return envelope.error();
-      if (system.find_local(each.to)) system.inject({each.to, world_.rank()}, std::move(*envelope), each.kind, each.origin);
-    }
-    return {};
-  }
-
   // All ranks look at each other's positions until all are complete (true), one has diverged, or no actor has anything to do. Then recorded
   // messages did not come again: a divergence, unless a kill ended the record, whose last moments may lack the causes of what other ranks wrote (false).
   Result<bool> follow(const System& system) {
