@@ -9,7 +9,7 @@ namespace {
 constexpr unsigned kBatch = 64;               ///< messages a turn, so that actors share threads fairly
 constexpr unsigned kFetchEvery = 16;          ///< messages between looks at the inbox, where a system message may wait
 constexpr std::uint64_t kSmallState = 4096;   ///< bytes: larger states are not shown after each message
-constexpr Time kPauseMax{50'000'000};         ///< a paused sender goes on after it, so that a cycle of full mailboxes cannot stand still
+constexpr Time kPauseLook{50'000'000};        ///< how often a paused sender looks whether the receiver may wait for it
 constexpr std::uint64_t kFromSystem = std::uint64_t{1} << 63;
 
 bool is_user(EnvelopeKind kind) {
@@ -78,15 +78,17 @@ void Cell::post() {
 }
 
 void Cell::push(EnvelopePtr envelope) {
-  if (is_user(envelope->kind)) depth_.fetch_add(1, std::memory_order_relaxed);
+  const bool fills = is_user(envelope->kind) && depth_.fetch_add(1) == mailbox_capacity_;
   Envelope* mine = envelope.release();
   Envelope* head = inbox_.load(std::memory_order_relaxed);
   do {
     mine->next = head == idle() ? nullptr : head;
   } while (!inbox_.compare_exchange_weak(head, mine, std::memory_order_acq_rel, std::memory_order_relaxed));  // pairs with fetch's exchange
-  if (head != idle()) return;
-  system_.active_.fetch_add(1, std::memory_order_relaxed);
-  post();
+  if (head == idle()) {
+    system_.active_.fetch_add(1, std::memory_order_relaxed);
+    post();
+  }
+  if (fills) wake(pause_generation_.load());  // invariant 4
 }
 
 void Cell::fetch() {
@@ -123,7 +125,7 @@ EnvelopePtr Cell::take() {
   if (failed_) return nullptr;
   if (system_.options_.gate != nullptr) return take_recorded();
   if (EnvelopePtr next = urgent_.pop()) return next;
-  return root_.handle ? nullptr : user_.pop();
+  return root_.handle || is_paused() ? nullptr : user_.pop();
 }
 
 // A replay: the message that the record has next, if it is there. Deadlines and timers fire when the record says so.
@@ -171,7 +173,7 @@ void Cell::run() {
       continue;
     }
     process(std::move(next));
-    if (pressure_.id != ActorId{} && pause()) return;
+    if (pressure_.id != ActorId{}) pause();
   }
   post();
 }
@@ -227,6 +229,7 @@ void Cell::settle() {
     root_ = {};
   }
   if (!root_.handle) current_.reset();
+  if (const bool is_suspended = root_.handle != nullptr; is_suspended != suspended_.load(std::memory_order_relaxed)) suspended_.store(is_suspended);
   if (system_.options_.observer != nullptr && show_state_ && actor_ != nullptr && !failed_) show_state();
   if (stop_reason_ && !root_.handle && !stopped_.load()) stop(*std::exchange(stop_reason_, nullptr));
 }
@@ -253,15 +256,20 @@ void Cell::send(ActorRef to, EnvelopePtr envelope) {
 void Cell::await_reply(const Envelope& ask, ActorRef to, std::shared_ptr<AskSlot> slot, Time deadline) {
   const Time limit = deadline.count() > 0 ? deadline : system_.options_.ask_deadline;
   const bool timed = system_.options_.gate == nullptr;
-  extras().pending[ask.correlation] = {std::move(slot), to, ask.type, timed ? system_.executor_.now() + limit : Time{0}};
-  if (timed && (!extras_->deadline_armed || deadline.count() > 0)) {
-    extras_->deadline_armed = true;
-    system_.executor_.after(limit, [this] {
-      EnvelopePtr wake = make_envelope<Done>();
-      wake->kind = EnvelopeKind::system;
-      push(std::move(wake));
-    });
-  }
+  const Time at = timed ? system_.executor_.now() + limit : Time{0};
+  extras().pending[ask.correlation] = {std::move(slot), to, ask.type, at};
+  if (timed) arm_deadline(at, limit);
+}
+
+void Cell::arm_deadline(Time at, Time delay) {
+  std::set<Time>& armed = extras().deadlines_armed;
+  if (!armed.empty() && *armed.begin() <= at) return;
+  armed.insert(at);
+  system_.executor_.after(delay, [this] {
+    EnvelopePtr wake = make_envelope<Done>();
+    wake->kind = EnvelopeKind::system;
+    push(std::move(wake));
+  });
 }
 
 // A deadline timer went off: expires what is due and arms the next.
@@ -273,14 +281,8 @@ void Cell::expire(Time now) {
     if (pending.deadline <= now) due.push_back(correlation);
     else if (!next || pending.deadline < *next) next = pending.deadline;
   }
-  extras_->deadline_armed = next.has_value();
-  if (next) {
-    system_.executor_.after(*next - now, [this] {
-      EnvelopePtr wake = make_envelope<Done>();
-      wake->kind = EnvelopeKind::system;
-      push(std::move(wake));
-    });
-  }
+  extras_->deadlines_armed.erase(extras_->deadlines_armed.begin(), extras_->deadlines_armed.upper_bound(now));
+  if (next) arm_deadline(*next, *next - now);
   for (const std::uint64_t correlation : due) {
     EnvelopePtr passed = make_envelope<Error>(ErrorCode::deadline_exceeded, "the deadline passed");
     passed->kind = EnvelopeKind::deadline;
@@ -438,6 +440,7 @@ void Cell::drop_suspended(const Error& reason) {
   if (root_.handle) {
     root_.handle.destroy();
     root_ = {};
+    suspended_.store(false);
     if (current_ && current_->kind == EnvelopeKind::ask) reply_error(*current_, reason);
   }
   current_.reset();
@@ -506,7 +509,8 @@ void Cell::watch(ActorRef other, bool linked) {
 
 void Cell::stop_after_handler(Error reason) { stop_reason_ = std::make_unique<const Error>(std::move(reason)); }
 
-// Back-pressure: a sender that met a full mailbox takes no further message until half of that mailbox is taken, or kPauseMax passed.
+// Back-pressure: a sender that met a full mailbox takes no further message until half of that mailbox is taken, its own is full, or the receiver
+// may wait for it.
 
 void Cell::took_one() {
   const std::uint32_t left = depth_.fetch_sub(1) - 1;
@@ -520,20 +524,31 @@ bool Cell::await_room() {
 
 void Cell::meet_pressure(ActorRef receiver) { pressure_ = receiver; }
 
-bool Cell::pause() {
+void Cell::pause() {
   const ActorRef receiver = std::exchange(pressure_, ActorRef{});
+  if (is_paused()) return;
   const std::uint64_t generation = pause_generation_.fetch_add(1) + 1;
-  if (!system_.pause_for(receiver, this, generation)) return !wake_quietly(generation);
-  system_.executor_.after(kPauseMax, [this, generation] { wake(generation); });
-  return true;
+  if (depth_.load() > mailbox_capacity_ || !system_.pause_for(receiver, *this, generation)) {
+    std::uint64_t still = generation;
+    pause_generation_.compare_exchange_strong(still, generation + 1);
+    return;
+  }
+  watch_pause();
 }
 
-bool Cell::wake_quietly(std::uint64_t generation) {
-  return pause_generation_.compare_exchange_strong(generation, generation + 1);
+void Cell::watch_pause() {
+  if (pause_watched_.exchange(true)) return;
+  system_.executor_.after(kPauseLook, [this] {
+    pause_watched_.store(false);
+    if (system_.may_stay_paused(*this)) watch_pause();
+  });
 }
 
 void Cell::wake(std::uint64_t generation) {
-  if (wake_quietly(generation)) post();
+  if (generation % 2 == 0 || !pause_generation_.compare_exchange_strong(generation, generation + 1)) return;
+  EnvelopePtr look = make_envelope<Done>();
+  look->kind = EnvelopeKind::system;
+  push(std::move(look));
 }
 
 }  // namespace troupe

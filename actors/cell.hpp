@@ -55,7 +55,9 @@ class EnvelopeQueue {
 /// Invariants:
 /// 1. inbox_ is kIdle exactly when the cell is neither posted nor running; the push that replaces kIdle posts it. So one thread runs it.
 /// 2. All members but inbox_ and the atomics are touched by the thread that runs the cell alone.
-/// 3. A handler that is suspended keeps later user messages waiting; replies, deadlines and system messages pass.
+/// 3. A handler that is suspended keeps later user messages waiting, and so does a pause; replies, deadlines and system messages pass.
+/// 4. A full cell is not paused: the push that fills it ends its pause, and pause() looks at depth_ after it has begun. So of actors that wait for
+///    room in each other's mailboxes one always goes on.
 class Cell final : public Runnable {
  public:
   Cell(System& system, ActorId id, std::string name, const ActorClass& actor_class, Bytes arguments, const SpawnOptions& options, ActorRef parent);
@@ -71,6 +73,9 @@ class Cell final : public Runnable {
 
   /// Back-pressure. await_room says whether a sender has to wait, and makes the cell call System::relieve once there is room.
   bool await_room();
+  /// Its handler waits for somebody, or for a thread of its own: no room may come before those have gone on that wait for room here.
+  bool may_wait() const { return suspended_.load() || lane_ != nullptr; }
+  std::uint64_t pause_generation() const { return pause_generation_.load(); }
   void wake(std::uint64_t generation);      ///< of the pause; nothing when it is over
   void meet_pressure(ActorRef receiver);    ///< the running handler sent to a full mailbox
 
@@ -112,7 +117,7 @@ class Cell final : public Runnable {
   };
   struct Extras {
     std::map<std::uint64_t, Pending> pending;        ///< asks by correlation
-    bool deadline_armed = false;
+    std::set<Time> deadlines_armed;                  ///< when timers go off; a new one only when none goes off by its time
     std::map<std::uint64_t, EnvelopePtr> timers;     ///< in a replay: until the record says that they fired
     std::map<std::pair<Origin, bool>, EnvelopePtr> held;  ///< in a replay: arrived, not yet due; bool: a reply
     std::map<ActorId, ActorRef> children;
@@ -140,11 +145,12 @@ class Cell final : public Runnable {
   void restart();
   void peer_lost(const PeerLost& lost);
   void drop_suspended(const Error& reason);
-  void arm_deadline();
+  void arm_deadline(Time at, Time delay);
   void expire(Time now);
   void took_one();
-  bool pause();
-  bool wake_quietly(std::uint64_t generation);
+  void pause();
+  bool is_paused() const { return pause_generation_.load(std::memory_order_relaxed) % 2 == 1; }
+  void watch_pause();
   void post();
 
   static Envelope* idle() { return reinterpret_cast<Envelope*>(std::uintptr_t{1}); }
@@ -167,6 +173,8 @@ class Cell final : public Runnable {
   std::atomic<std::uint64_t> pause_generation_{0};  ///< odd: paused
   std::atomic<std::uint64_t> number_{0};            ///< deliveries; written by the thread that runs the cell
   std::atomic<bool> awaited_{false};                ///< somebody waits for room
+  std::atomic<bool> suspended_{false};              ///< its handler is; written by the thread that runs the cell
+  std::atomic<bool> pause_watched_{false};          ///< a timer looks at its pause
 
   EnvelopeQueue system_queue_, urgent_, user_;
   EnvelopePtr current_;           ///< of the handler that runs or is suspended

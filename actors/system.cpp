@@ -28,7 +28,7 @@ struct LookupCache {
 thread_local LookupCache lookup_cache;
 
 const bool kRegistered = (message_type<StopActor>(), message_type<RestartActor>(), message_type<ChildFailed>(), message_type<MonitorActor>(),
-                          message_type<LinkActor>(), message_type<PeerLost>(), message_type<SpawnActor>(), message_type<Pressure>(),
+                          message_type<LinkActor>(), message_type<PeerLost>(), message_type<SpawnActor>(), message_type<Acknowledged>(), message_type<StillPaused>(),
                           message_type<Undeliverable>(), message_type<ActorRef>(), message_type<SyncRank>(), message_type<ShutDown>(), true);
 
 }  // namespace
@@ -117,10 +117,13 @@ void System::route(ActorRef to, EnvelopePtr envelope, Cell* from) {
     WireEnvelope wire{.kind = envelope->kind, .to = receiver.id, .sender = envelope->sender, .origin = envelope->origin,
                       .correlation = envelope->correlation, .type = envelope->type->id, .payload = {}};
     envelope->type->encode(wire.payload, envelope->payload());
-    if (Result<void> sent = options_.link->send(receiver.rank, std::move(wire)); !sent) return bounce(*envelope, sent.error());
-    if (from != nullptr && options_.gate == nullptr && (any_pressed_.load(std::memory_order_relaxed) || options_.link->is_congested(receiver.rank))) {
-      from->meet_pressure(receiver);
+    const bool counted = is_counted(envelope->kind, receiver.id, envelope->origin.sender);
+    const bool used_up = counted && windows_.sent(receiver.id);  // first: the acknowledgement may come before send() returns
+    if (Result<void> sent = options_.link->send(receiver.rank, std::move(wire)); !sent) {
+      if (counted) windows_.not_sent(receiver.id);
+      return bounce(*envelope, sent.error());
     }
+    if (from != nullptr && options_.gate == nullptr && !from->is_full() && (used_up || options_.link->is_congested(receiver.rank))) from->meet_pressure(receiver);
     return;
   }
   if (receiver.id == kOutside) return deliver_outside(std::move(envelope));
@@ -199,15 +202,14 @@ void System::handle_own(Envelope& envelope) {
     answer->sender = {kOutside, rank_};
     return route(envelope.sender, std::move(answer), nullptr);
   }
-  if (envelope.type == &message_type<Pressure>()) {
-    const Pressure pressure = envelope.as<Pressure>();
-    {
-      const std::lock_guard lock(mutex_);
-      if (pressure.high) pressed_.insert(pressure.actor);
-      else pressed_.erase(pressure.actor);
-      any_pressed_.store(!pressed_.empty());
-    }
-    if (!pressure.high) relieve(pressure.actor);
+  if (envelope.type == &message_type<Acknowledged>()) {
+    const Acknowledged& acknowledged = envelope.as<Acknowledged>();
+    windows_.acknowledged(acknowledged.actor, acknowledged.count);
+    wake_paused(acknowledged.actor);
+  } else if (envelope.type == &message_type<StillPaused>()) {
+    const ActorId actor = envelope.as<StillPaused>().actor;
+    const Cell* cell = find(actor);
+    if (cell == nullptr || cell->is_stopped() || cell->may_wait()) acknowledge(envelope.sender.rank, actor, 0);
   } else if (envelope.type == &message_type<SyncRank>()) {
     Result<void> synced = options_.on_sync ? options_.on_sync(envelope.as<SyncRank>().mark) : Result<void>{};
     EnvelopePtr answer = synced ? make_envelope<Done>() : make_envelope<Error>(synced.error());
@@ -243,6 +245,7 @@ void System::shut_down_others(const Error& reason) {
 }
 
 void System::on_envelope(Rank from, WireEnvelope wire) {
+  const bool counted = is_counted(wire.kind, wire.to, wire.origin.sender);
   const MessageType* type = find_message_type(wire.type);
   Result<EnvelopePtr> decoded = type == nullptr ? Result<EnvelopePtr>(Error{ErrorCode::unsupported, "a message type that this build does not know"}) : type->decode(wire.payload);
   if (!decoded) {
@@ -253,6 +256,7 @@ void System::on_envelope(Rank from, WireEnvelope wire) {
     broken->correlation = wire.correlation;
     broken->to = wire.to;
     Error error{decoded.error().code, "message from rank " + std::to_string(index(from)) + ": " + decoded.error().detail};
+    if (counted) acknowledge(from, wire.to, 1);
     if (wire.kind != EnvelopeKind::reply && wire.kind != EnvelopeKind::error_reply) return bounce(*broken, error);
     // An answer that cannot be read is an answer all the same: its asker must not wait for its deadline.
     EnvelopePtr answer = make_envelope<Error>(std::move(error));
@@ -271,22 +275,25 @@ void System::on_envelope(Rank from, WireEnvelope wire) {
   if (wire.to == kOutside) return deliver_outside(std::move(envelope));
   if (envelope->kind == EnvelopeKind::system) return route_system({wire.to, rank_}, std::move(envelope));
   Cell* cell = find(wire.to);
-  if (cell == nullptr) return bounce(*envelope, {ErrorCode::actor_unreachable, "no such actor"});
+  if (cell == nullptr) {
+    if (counted) acknowledge(from, wire.to, 1);
+    return bounce(*envelope, {ErrorCode::actor_unreachable, "no such actor"});
+  }
   cell->push(std::move(envelope));
-  if (cell->is_full() && options_.gate == nullptr) press(from, *cell);
+  if (counted) arrived(from, *cell);
 }
 
 void System::on_relief(Rank peer) {
-  std::vector<Paused> ready;
+  std::vector<std::pair<Cell*, std::uint64_t>> ready;
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(paused_, [&](const Paused& paused) {
-      if (paused.receiver.rank != peer) return false;
-      ready.push_back(paused);
+    std::erase_if(paused_, [&](const auto& entry) {
+      if (entry.second.receiver.rank != peer) return false;
+      ready.emplace_back(entry.first, entry.second.generation);
       return true;
     });
   }
-  for (const Paused& paused : ready) paused.sender->wake(paused.generation);
+  for (const auto& [sender, generation] : ready) sender->wake(generation);
 }
 
 void System::on_peer_lost(Rank peer, const Error& reason) {
@@ -326,16 +333,84 @@ void System::for_each_cell(const std::function<void(Cell&)>& call) {
   for (const auto& [id, cell] : cells_) call(*cell);
 }
 
-bool System::pause_for(ActorRef receiver, Cell* sender, std::uint64_t generation) {
-  const std::lock_guard lock(mutex_);
+bool System::pause_for(ActorRef receiver, Cell& sender, std::uint64_t generation) {
+  const std::lock_guard lock(mutex_);  // whoever relieves the receiver from here on finds the sender
+  paused_[&sender] = {receiver, generation};
+  bool must_wait = false;
   if (receiver.rank == rank_) {
     Cell* cell = find(receiver.id);
-    if (cell == nullptr || !cell->await_room()) return false;
-  } else if (!pressed_.contains(receiver.id) && !options_.link->is_congested(receiver.rank)) {
-    return false;
+    must_wait = cell != nullptr && !cell->is_stopped() && cell->await_room();
+  } else {
+    must_wait = !lost_.contains(receiver.rank) && (windows_.is_used_up(receiver.id) || options_.link->is_congested(receiver.rank));
   }
-  paused_.push_back({receiver, sender, generation});
-  return true;
+  if (!must_wait) paused_.erase(&sender);
+  return must_wait;
+}
+
+bool System::may_stay_paused(Cell& sender) {
+  Pause pause;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = paused_.find(&sender);
+    if (at == paused_.end()) return false;
+    pause = at->second;
+    if (sender.pause_generation() != pause.generation) {
+      paused_.erase(at);
+      return false;
+    }
+  }
+  if (pause.receiver.rank == rank_) {
+    const Cell* receiver = find(pause.receiver.id);
+    if (receiver != nullptr && !receiver->is_stopped() && !receiver->may_wait()) return true;
+  } else {
+    EnvelopePtr question = make_envelope<StillPaused>(pause.receiver.id);
+    question->kind = EnvelopeKind::system;
+    question->sender = {kOutside, rank_};
+    if (send_system(pause.receiver.rank, *question)) return true;
+  }
+  sender.wake(pause.generation);
+  return false;
+}
+
+void System::wake_paused(ActorId receiver) {
+  std::vector<std::pair<Cell*, std::uint64_t>> ready;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(paused_, [&](const auto& entry) {
+      if (entry.second.receiver.id != receiver) return false;
+      ready.emplace_back(entry.first, entry.second.generation);
+      return true;
+    });
+  }
+  for (const auto& [sender, generation] : ready) sender->wake(generation);
+}
+
+void System::relieve(ActorId receiver) {
+  wake_paused(receiver);
+  for (const auto& [rank, count] : windows_.take_owed(receiver)) acknowledge(rank, receiver, count);
+}
+
+bool System::is_counted(EnvelopeKind kind, ActorId to, ActorId sender) const {
+  return options_.gate == nullptr && to != kOutside && sender != kOutside && (kind == EnvelopeKind::tell || kind == EnvelopeKind::ask);
+}
+
+void System::arrived(Rank from, Cell& receiver) {
+  if (!windows_.arrived(receiver.id(), from)) return;
+  if (receiver.is_full() && !receiver.is_stopped() && receiver.await_room()) return;  // relieve() acknowledges
+  if (const std::uint32_t count = windows_.take_owed(receiver.id(), from)) acknowledge(from, receiver.id(), count);
+}
+
+void System::acknowledge(Rank to, ActorId receiver, std::uint32_t count) {
+  EnvelopePtr notice = make_envelope<Acknowledged>(receiver, count);
+  notice->kind = EnvelopeKind::system;
+  notice->sender = {kOutside, rank_};
+  (void)send_system(to, *notice);  // a rank that is lost has nobody who waits
+}
+
+Result<void> System::send_system(Rank to, const Envelope& envelope) {
+  WireEnvelope wire{.kind = envelope.kind, .to = kOutside, .sender = envelope.sender, .origin = envelope.origin, .type = envelope.type->id, .payload = {}};
+  envelope.type->encode(wire.payload, envelope.payload());
+  return options_.link->send(to, std::move(wire));
 }
 
 std::optional<ActorLook> System::look(ActorId actor) const {
@@ -349,49 +424,6 @@ void System::poke(ActorId actor) {
 
 void System::begin_in_middle(ActorId actor, std::uint64_t deliveries, std::uint64_t sent) {
   if (Cell* cell = find(actor)) cell->begin_in_middle(deliveries, sent);
-}
-
-void System::relieve(ActorId receiver) {
-  std::vector<Paused> ready;
-  std::vector<Rank> ranks;
-  {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(paused_, [&](const Paused& paused) {
-      if (paused.receiver.id != receiver) return false;
-      ready.push_back(paused);
-      return true;
-    });
-    std::erase_if(pressing_, [&](const std::pair<ActorId, Rank>& pressing) {
-      if (pressing.first != receiver) return false;
-      ranks.push_back(pressing.second);
-      return true;
-    });
-  }
-  for (const Paused& paused : ready) paused.sender->wake(paused.generation);
-  for (const Rank rank : ranks) send_pressure(rank, receiver, false);
-}
-
-void System::press(Rank sender, Cell& receiver) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!pressing_.emplace(receiver.id(), sender).second) return;
-    if (!receiver.await_room()) {
-      pressing_.erase({receiver.id(), sender});
-      return;
-    }
-  }
-  send_pressure(sender, receiver.id(), true);
-  const bool is_over = [&] {
-    const std::lock_guard lock(mutex_);
-    return !pressing_.contains({receiver.id(), sender});
-  }();
-  if (is_over) send_pressure(sender, receiver.id(), false);  // relieved before ours was sent
-}
-
-void System::send_pressure(Rank to, ActorId actor, bool high) {
-  EnvelopePtr notice = make_envelope<Pressure>(actor, high);
-  notice->kind = EnvelopeKind::system;
-  route({kOutside, to}, std::move(notice), nullptr);
 }
 
 void System::fatal(const Error& error) {

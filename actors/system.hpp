@@ -16,6 +16,7 @@
 #include "actors/cell.hpp"
 #include "actors/link.hpp"
 #include "actors/system_messages.hpp"
+#include "actors/windows.hpp"
 
 namespace troupe {
 
@@ -126,10 +127,16 @@ class System final : private LinkSink {
   void fail_outside_asks(std::optional<Rank> peer, const Error& reason);  ///< nothing: of all peers
   ActorRef resolve(ActorRef ref) const;
   Cell* find(ActorId id) const;
-  bool pause_for(ActorRef receiver, Cell* sender, std::uint64_t generation);
-  void relieve(ActorId receiver);
-  void press(Rank sender, Cell& receiver);
-  void send_pressure(Rank to, ActorId actor, bool high);
+  /// False: there is room by now. Otherwise the sender is woken once there is.
+  bool pause_for(ActorRef receiver, Cell& sender, std::uint64_t generation);
+  /// False when it was woken, or by this: the receiver may wait for it, or is gone.
+  bool may_stay_paused(Cell& sender);
+  void wake_paused(ActorId receiver);
+  void relieve(ActorId receiver);  ///< half of its mailbox is free
+  void arrived(Rank from, Cell& receiver);
+  bool is_counted(EnvelopeKind kind, ActorId to, ActorId sender) const;  ///< in Windows
+  void acknowledge(Rank to, ActorId receiver, std::uint32_t count);
+  Result<void> send_system(Rank to, const Envelope& envelope);  ///< to another rank's system
   void fatal(const Error& error);
   void for_each_cell(const std::function<void(Cell&)>& call);
 
@@ -148,17 +155,14 @@ class System final : private LinkSink {
     OutsideReply done;
   };
   std::map<std::uint64_t, OutsideAsk> outside_asks_;          ///< guarded by mutex_, as the rest
-  struct Paused {
+  struct Pause {
     ActorRef receiver;
-    Cell* sender;
     std::uint64_t generation;
   };
-  std::vector<Paused> paused_;
-  std::set<ActorId> pressed_;                                 ///< actors of other ranks whose mailboxes are full
-  std::set<std::pair<ActorId, Rank>> pressing_;               ///< our full mailboxes, and the ranks that were told
+  std::map<Cell*, Pause> paused_;                             ///< by sender; those that have gone on stay until the next look or pause
+  Windows windows_;
   std::map<Rank, Error> lost_;
   std::atomic<std::int64_t> active_{0};                        ///< cells posted or running
-  std::atomic<bool> any_pressed_{false};
   std::atomic<bool> stopped_{false};
   std::atomic<bool> fatal_called_{false};
 };

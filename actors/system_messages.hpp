@@ -44,11 +44,16 @@ struct SpawnActor {
   ActorRef parent;
   TROUPE_FIELDS(actor_class, name, arguments, options, parent)
 };
-/// To a system: senders to `actor` should pause, or may go on.
-struct Pressure {
+/// To a system: so many messages of its actors to `actor` have arrived, and there is room for more (Windows).
+struct Acknowledged {
   ActorId actor{};
-  bool high = false;
-  TROUPE_FIELDS(actor, high)
+  std::uint32_t count = 0;
+  TROUPE_FIELDS(actor, count)
+};
+/// To a system: somebody has waited for room in `actor`'s mailbox for a while; acknowledged with a count of 0 when `actor` waits for others itself.
+struct StillPaused {
+  ActorId actor{};
+  TROUPE_FIELDS(actor)
 };
 
 /// To a system, asked from outside: SystemOptions::on_sync. The reply says that it is done.
