@@ -84,7 +84,8 @@ class System final : private LinkSink {
 
   ActorRef ref(std::string_view name) const { return resolve(ActorRef{actor_id(name), kRankUnknown}); }
   /// No actor of this rank has anything to do. What is under way from other ranks does not count.
-  bool is_idle() const { return active_.load() == 0; }
+  bool is_idle() const { return active() == 0; }
+  std::uint64_t active() const { return static_cast<std::uint64_t>(active_.load()); }  ///< its actors that run or are about to; at rest never too few
   std::uint64_t delivered() const;  ///< user deliveries of all actors of this rank
 
   /// The actors of this rank, in order of their names.

@@ -9,9 +9,18 @@ namespace troupe::scheduler {
 
 std::string member_name(std::string_view gang, std::uint32_t member) { return std::string(gang) + "/" + std::to_string(member); }
 
+namespace {
+
+collectives::GroupSpec group_of(const GangPlace& place) { return {.id = place.group, .name = place.gang, .ranks = place.ranks}; }
+
+}  // namespace
+
+void abandon_gang(const GangPlace& place, const Error& error) {
+  if (place.size() > 1) collectives::Fabric::process().abort(group_of(place), {error.code, member_name(place.gang, place.member) + ": " + error.detail});
+}
+
 Result<std::unique_ptr<collectives::Communicator>> open_communicator(const GangPlace& place) {
-  const collectives::GroupSpec group{.id = place.group, .name = place.gang, .ranks = place.ranks};
-  Result<std::unique_ptr<collectives::Communicator>> opened = collectives::Fabric::process().open(group, place.member);
+  Result<std::unique_ptr<collectives::Communicator>> opened = collectives::Fabric::process().open(group_of(place), place.member);
   if (!opened || communicator_kind(place.gpus) == CommunicatorKind::mpi) return opened;
   Bytes id;
   if (place.member == 0) {

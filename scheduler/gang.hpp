@@ -33,6 +33,9 @@ Result<void> take_place(const GangPlace& place);
 /// and MPI. Collective. Errors: those of Fabric::open and open_nccl_communicator.
 Result<std::unique_ptr<collectives::Communicator>> open_communicator(const GangPlace& place);
 
+/// The member cannot take part: the others' collectives return its error, rather than wait for it.
+void abandon_gang(const GangPlace& place, const Error& error);
+
 /// How an actor of the gang is spawned: on a thread of its own, since it blocks in collectives.
 SpawnOptions member_options();
 

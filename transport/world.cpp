@@ -98,8 +98,8 @@ Result<void> World::join_mpi(WorldOptions options) {
 
 World::~World() { (void)leave(); }
 
-Result<std::vector<Bytes>> World::all_gather(BytesView mine) {
-  if (mpi_) return mpi_->all_gather(mine, deadline_s_);
+Result<std::vector<Bytes>> World::all_gather(BytesView mine, int deadline_s) {
+  if (mpi_) return mpi_->all_gather(mine, deadline_s > 0 ? deadline_s : deadline_s_);
   return std::vector<Bytes>{Bytes(mine.begin(), mine.end())};
 }
 

@@ -40,7 +40,8 @@ class World {
   Link* link() const { return link_.get(); }
 
   /// Every rank's bytes, by rank: to be called by all ranks, in the same order, before the work begins.
-  Result<std::vector<Bytes>> all_gather(BytesView mine);
+  /// deadline_s: for every rank to take part; 0: the options'.
+  Result<std::vector<Bytes>> all_gather(BytesView mine, int deadline_s = 0);
 
   bool has_lost_rank() const { return mpi_ != nullptr && mpi_->has_lost_rank(); }
 

@@ -1,8 +1,14 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
 #include <memory>
 
 #include "jobs/cli/commands.hpp"
 #include "jobs/job.hpp"
 #include "jobs/launch/launcher.hpp"
+#include "jobs/launch/stop_signals.hpp"
 #include "jobs/launch/world.hpp"
 
 namespace troupe::jobs::cli {
@@ -15,6 +21,14 @@ struct Options {
   bool json = false, gdb = false, later = false;
 };
 
+// A replay writes nothing, so there is nothing to bring to an end.
+void end_at_once(int signal) {
+  if (is_rank_zero()) fmt::print(stderr, "troupe: replay: stopped by {} before its end\n", signal == SIGINT ? "SIGINT" : "SIGTERM");
+  note_exit_code(128 + signal);
+  std::fflush(nullptr);
+  _exit(128 + signal);
+}
+
 Result<int> replay(const Options& options) {
   if (options.later) return Error{ErrorCode::unsupported, "replay: --actor, --at, --gdb and --shuffle: this build does not have them"};
   std::error_code code;
@@ -24,6 +38,9 @@ Result<int> replay(const Options& options) {
     if (options.json) arguments.emplace_back("--json");
     return launch({.ranks = options.ranks, .arguments = std::move(arguments)});
   }
+  StopSignals stop;
+  stop.on_stop(end_at_once);
+  report_to_launcher();
   auto world = join_world();
   if (!world) return world.error();
   auto code_of_replay = replay_run({.run = options.run, .world = **world, .json = options.json});

@@ -49,7 +49,14 @@ models::PolicySettings policy_settings(const GrpoConfig& config) {
 }
 
 Result<void> Learner::begin() {
-  if (trainer_) return {};
+  if (is_open_) return {};
+  Result<void> opened = open();
+  if (opened) is_open_ = true;
+  else scheduler::abandon_gang(place_, opened.error());
+  return opened;
+}
+
+Result<void> Learner::open() {
   if (Result<void> placed = scheduler::take_place(place_); !placed) return placed.error();
   const Environment& here = environment();
   pool_ = std::make_unique<models::ThreadPool>(here.threads);

@@ -24,6 +24,7 @@ class Learner {
   static void handlers(Handlers<Learner>& on) { on.message<&Learner::train>().message<&Learner::save>().message<&Learner::read_weights>(); }
 
  private:
+  Result<void> open();
   Result<void> begin();
   Result<void> publish(std::uint64_t version);
   Result<std::vector<std::vector<float>>> reference_logprobs(const std::vector<models::PolicySequence>& batch);
@@ -34,6 +35,7 @@ class Learner {
   std::unique_ptr<models::Trainer> trainer_;
   std::unique_ptr<models::Model> reference_;  ///< only with a KL loss
   std::shared_ptr<const PublishedWeights> published_;
+  bool is_open_ = false;
 };
 
 using LearnerFront = scheduler::GangFront<Train, SaveCheckpoint>;

@@ -23,6 +23,7 @@
 #include "jobs/run_folder/inputs.hpp"
 #include "jobs/run_folder/paths.hpp"
 #include "models/numerics/contract.hpp"
+#include "transport/collectives/fabric.hpp"
 
 namespace troupe::jobs {
 namespace {
@@ -32,16 +33,18 @@ using namespace grpo;
 constexpr unsigned kActorThreads = 2;
 constexpr std::chrono::milliseconds kPoll{20};
 constexpr int kIdlePolls = 10;           ///< in a row with nothing to do on any rank and nothing seen: longer than a message takes
+constexpr int kIdlePollsAtEnd = 3;       ///< before the end of a segment whose members of gangs wait for deliveries that the record lacks
 constexpr std::uint64_t kCutMax = 4096;  ///< messages that a kill may leave without their causes
 
 /// How far a rank is in a segment.
 struct Position {
   std::uint64_t seen = 0;
   bool is_complete = false;
-  bool is_idle = false;
+  bool is_idle = false;         ///< nothing runs but members of gangs that wait for another one
+  bool is_waiting = false;      ///< such a member is there
   std::uint64_t left = 0;  ///< recorded messages that have not come
   Error error;
-  TROUPE_FIELDS(seen, is_complete, is_idle, left, error)
+  TROUPE_FIELDS(seen, is_complete, is_idle, is_waiting, left, error)
 };
 
 /// One segment on this rank.
@@ -52,26 +55,37 @@ class SegmentReplay {
       : config_(config), world_(world), link_(link), run_(run), plan_(plan), segment_(segment), nonce_(nonce), gate_(segment), checker_(segment) {}
 
   Result<record::ReplayCounts> run() {
-    if (Result<void> installed = install_segment(config_, world_, run_, segment_); !installed) return installed.error();
+    const Result<void> installed = install_segment(config_, world_, run_, segment_);
+    if (Result<void> agreed = agree(world_, installed, kLoadDeadline_s); !agreed) return agreed.error();
     const std::unique_ptr<Executor> executor = make_pool_executor(kActorThreads);
     SystemOptions options{.link = link_, .observer = &checker_, .gate = &gate_, .seed = config_.common.seed, .directory = directory(plan_)};
     options.on_peer_lost = [this](Rank, const Error& error) {
       const std::lock_guard lock(mutex_);
       lost_ = error;
     };
+    collectives::Fabric::process().reopen();
     System system(*executor, std::move(options));
-    if (Result<void> spawned = spawn(system, config_, plan_, nonce_); !spawned) return spawned.error();
-    if (Result<std::vector<Position>> all = gather(world_, Position{}); !all) return all.error();
-    if (Result<void> injected = inject_outside(system, segment_); !injected) return injected.error();
-    Result<bool> followed = follow(system);
+    const Result<void> replayed = replay(system);
+    // Members of gangs may wait for others whose deliveries the record lacks; nobody is to wait for them.
+    collectives::Fabric::process().abort_all({ErrorCode::cancelled, "the re-execution has ended"});
     system.stop();
-    if (!followed) return followed.error();
-    if (Result<void> finished = *followed ? checker_.finish() : Result<void>{}; !finished) return finished.error();
-    return checker_.counts();
+    if (!replayed) return replayed.error();
+    return counts_;
   }
 
  private:
-  // All ranks look at each other's positions until all are complete (true), one has diverged, or no actor has anything to do. Then recorded
+  Result<void> replay(System& system) {
+    const Result<void> spawned = spawn(system, config_, plan_, nonce_);
+    if (Result<void> agreed = agree(world_, spawned, kLoadDeadline_s); !agreed) return agreed;
+    const Result<void> injected = inject_outside(system, segment_);
+    if (Result<void> agreed = agree(world_, injected); !agreed) return agreed;
+    const Result<bool> followed = follow(system);
+    if (!followed) return followed.error();
+    counts_ = checker_.counts();
+    return *followed ? checker_.finish() : Result<void>{};
+  }
+
+  // All ranks look at each other's positions until all are complete and at rest (true), one has diverged, or no actor has anything to do. Then recorded
   // messages did not come again: a divergence, unless a kill ended the record, whose last moments may lack the causes of what other ranks wrote (false).
   Result<bool> follow(const System& system) {
     std::uint64_t last_seen = 0;
@@ -85,19 +99,22 @@ class SegmentReplay {
         sum.left += each.left;
         sum.is_complete = sum.is_complete && each.is_complete;
         sum.is_idle = sum.is_idle && each.is_idle;
+        sum.is_waiting = sum.is_waiting || each.is_waiting;
       }
-      if (sum.is_complete) return true;
+      if (sum.is_complete && sum.is_idle && (!sum.is_waiting || idle >= kIdlePollsAtEnd)) return true;
       idle = sum.is_idle && sum.seen == last_seen ? idle + 1 : 0;
       last_seen = sum.seen;
       if (idle > kIdlePolls && !segment_.whole && sum.left <= kCutMax) return false;
-      if (idle > kIdlePolls) return Error{ErrorCode::divergence, fmt::format("{} recorded messages were not sent again; the first: {}", sum.left, first_missing())};
+      if (idle > kIdlePolls && !sum.is_complete) return Error{ErrorCode::divergence, fmt::format("{} recorded messages were not sent again; the first: {}", sum.left, first_missing())};
       std::this_thread::sleep_for(kPoll);
     }
   }
 
   Position position(const System& system) {
     const record::ReplayCounts counts = checker_.counts();
-    Position mine{.seen = counts.deliveries + counts.notes + counts.states, .is_complete = checker_.complete(), .is_idle = system.is_idle(), .error = {ErrorCode::ok, {}}};
+    const std::size_t waiting = collectives::Fabric::process().waiting();
+    Position mine{.seen = counts.deliveries + counts.notes + counts.states, .is_complete = checker_.complete(), .is_idle = system.active() <= waiting,
+                  .is_waiting = waiting > 0, .error = {ErrorCode::ok, {}}};
     for (const System::ActorView& actor : system.actors()) {
       const record::ActorHistory* history = segment_.find(actor.id);
       if (history == nullptr || history->deliveries.size() <= actor.deliveries) continue;
@@ -121,6 +138,7 @@ class SegmentReplay {
   std::uint64_t nonce_;
   record::ReplayGate gate_;
   record::ReplayChecker checker_;
+  record::ReplayCounts counts_;
   std::mutex mutex_;
   std::optional<Error> lost_;
   std::string missing_;

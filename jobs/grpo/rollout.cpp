@@ -19,7 +19,14 @@ models::Sampling sampling(const GrpoConfig& config, bool greedy) {
 }  // namespace
 
 Result<void> Rollout::begin() {
-  if (engine_) return {};
+  if (is_open_) return {};
+  Result<void> opened = open();
+  if (opened) is_open_ = true;
+  else scheduler::abandon_gang(place_, opened.error());
+  return opened;
+}
+
+Result<void> Rollout::open() {
   if (Result<void> placed = scheduler::take_place(place_); !placed) return placed.error();
   const Environment& here = environment();
   pool_ = std::make_unique<models::ThreadPool>(here.threads);

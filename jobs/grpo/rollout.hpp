@@ -20,6 +20,7 @@ class Rollout {
   static void handlers(Handlers<Rollout>& on) { on.message<&Rollout::generate>().message<&Rollout::fetch>(); }
 
  private:
+  Result<void> open();
   Result<void> begin();  ///< on the first message, on the actor's own thread: opens the communicator, loads the model
 
   scheduler::GangPlace place_;
@@ -27,6 +28,7 @@ class Rollout {
   std::unique_ptr<models::ThreadPool> pool_;
   std::unique_ptr<models::Model> model_;
   std::unique_ptr<models::Engine> engine_;
+  bool is_open_ = false;
 };
 
 using RolloutFront = scheduler::GangFront<Generate, FetchWeights>;

@@ -20,6 +20,7 @@
 #include "jobs/report/wall_clock.hpp"
 #include "models/numerics/contract.hpp"
 #include "models/weights.hpp"
+#include "transport/collectives/fabric.hpp"
 #include "transport/handshake.hpp"
 
 namespace troupe::jobs {
@@ -129,12 +130,7 @@ class Run {
       ready = spawn(*system_, config_, plan_, beginning_.attempt);
     }
     // One rank that cannot begin ends the job on all.
-    Result<std::vector<Error>> all = gather(context_.world, ready ? Error{ErrorCode::ok, {}} : ready.error());
-    if (!all) return all.error();
-    for (std::uint32_t rank = 0; rank < all->size(); ++rank) {
-      const Error& error = (*all)[rank];
-      if (error.code != ErrorCode::ok) return Error{error.code, all->size() == 1 ? error.detail : fmt::format("rank {}: {}", rank, error.detail)};
-    }
+    if (Result<void> agreed = agree(context_.world, ready, kLoadDeadline_s); !agreed) return agreed.error();
     if (context_.is_rank_zero()) {
       if (Result<void> sent = system_->tell<Start>(system_->ref("director"), beginning_.is_fresh); !sent) return sent.error();
       // After Start: a signal that came while the model was loading calls back at once.
@@ -204,6 +200,8 @@ class Run {
   Result<JobEnd> end(Outcome outcome) {
     // Rank 0 ends the job; any other rank only when it cannot go on, since its orderly goodbye would leave the others waiting.
     if (context_.is_rank_zero() || outcome.error.code != ErrorCode::ok) system_->shut_down_others(outcome.error);
+    // A member of a gang may wait for one that has failed.
+    if (outcome.error.code != ErrorCode::ok) collectives::Fabric::process().abort_all(outcome.error);
     system_->stop();
     RankEnd mine{.messages = system_->delivered()};
     system_.reset();

@@ -43,7 +43,7 @@ Result<Environment> make_environment(const GrpoConfig& config, const transport::
 
 Result<scheduler::Plan> plan_together(const GrpoConfig& config, transport::World& world) {
   Result<scheduler::LocalResources> here = scheduler::find_local_resources();
-  if (!here) return here.error();
+  if (Result<void> agreed = agree(world, here); !agreed) return agreed.error();
   Result<std::vector<scheduler::LocalResources>> all = gather(world, *here);
   if (!all) return all.error();
   Result<std::vector<scheduler::Request>> wanted = requests_of(JobConfig(config));

@@ -188,6 +188,7 @@ int Launch::verdict() const {
   if (codes.contains(0) && codes.at(0) != 0) worst = codes.at(0);
   // When a rank dies, mpirun stops the others: their 143 is no stop of the job.
   const bool is_stop = worst > 128;
+  if (is_stop && stop_ != 0) return stop_ == SIGINT ? 130 : 143;
   if (codes.size() == ranks_ || (worst != 0 && !is_stop)) return worst;
   if (stop_ == SIGINT) return 130;
   for (std::uint32_t rank = 0; rank < ranks_; ++rank) {

@@ -25,15 +25,18 @@ void report_to_launcher() {
 
 Result<std::unique_ptr<transport::World>> join_world() { return transport::World::join(); }
 
+void note_exit_code(int code) {
+  if (const auto folder = LaunchFolder::of_this_process()) folder->write_exit_code(rank_from_environment(), code);
+}
+
 int end_rank(transport::World& world, Result<int> code) {
   const int ended = code ? *code : print_error(code.error());
-  const auto folder = LaunchFolder::of_this_process();
-  if (folder) folder->write_exit_code(rank_from_environment(), ended);
+  note_exit_code(ended);
   const bool left = world.leave();
   std::fflush(nullptr);
   if (!left) _exit(ended);
   // The launcher has the code; mpirun would print a page about any other than 0.
-  return folder ? 0 : ended;
+  return LaunchFolder::of_this_process() ? 0 : ended;
 }
 
 }  // namespace troupe::jobs

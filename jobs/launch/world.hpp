@@ -17,6 +17,9 @@ void report_to_launcher();
 /// several tasks without PMIx; internal.
 Result<std::unique_ptr<transport::World>> join_world();
 
+/// Tells the launcher, if there is one, how this rank ends.
+void note_exit_code(int code);
+
 /// Ends this rank: tells the launcher the exit code and leaves MPI. An error becomes its exit code, printed on rank 0. Gives what main returns.
 int end_rank(transport::World& world, Result<int> code);
 

@@ -90,6 +90,67 @@ TEST(GrpoRun, GoesOnAfterSigkillAndReplaysAsOneRun) {
   }
 }
 
+/// The process of a rank that `troupe run … --run RUN --ranks N` has started.
+pid_t rank_process(const fs::path& run, int rank) {
+  const std::string variable = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank) + std::string(1, '\0');
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (read(entry.path() / "cmdline").find(run.string()) == std::string::npos || read(entry.path() / "environ").find(variable) == std::string::npos) continue;
+    return std::stoi(name);
+  }
+  return 0;
+}
+
+// Some member of a gang waits for one whose delivery died with its rank; it must not wait for the collective's deadline of 600 s.
+TEST(GrpoRun, ReplaysWhatALostRankLeaves) {
+  for (const int rank : {1, 2}) {
+    const TemporaryFolder folder;
+    const fs::path run = folder.path() / "run";
+    Child child(run_words(run, {"steps=500", "--ranks", "3", "learner.data_parallel=2", "rollout.tensor_parallel=2"}));
+    wait_for_steps(run, 3);
+    const pid_t process = rank_process(run, rank);
+    ASSERT_GT(process, 0);
+    kill(process, SIGKILL);
+    EXPECT_EQ(child.end().code, 1);
+    const auto began = std::chrono::steady_clock::now();
+    for (const char* ranks : {"1", "2"}) {
+      const Ended ended = replay(run, ranks);
+      EXPECT_EQ(ended.code, 0) << ended.err;
+      EXPECT_THAT(ended.out, HasSubstr("equal: "));
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(60));
+  }
+}
+
+/// Returns once the process takes its signals itself.
+void wait_until_it_takes(pid_t process, int signal) {
+  for (;;) {
+    const std::string status = read("/proc/" + std::to_string(process) + "/status");
+    const auto at = status.find("SigBlk:");
+    if (at == std::string::npos) return;  // it has ended
+    if ((std::stoull(status.substr(at + 7), nullptr, 16) >> (signal - 1) & 1) != 0) return;
+    std::this_thread::yield();
+  }
+}
+
+TEST(GrpoRun, EndsAReplayAtASignal) {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  digest_after(run, {"steps=30"});
+  for (const std::string ranks : {"1", "2"}) {
+    for (const int signal : {SIGTERM, SIGINT}) {
+      Child child({kTroupe, "replay", run.string(), "--ranks", ranks});
+      wait_until_it_takes(child.process(), signal);
+      kill(child.process(), signal);
+      const Ended ended = child.end();
+      EXPECT_EQ(ended.code, 128 + signal) << ended.err;
+      EXPECT_EQ(ended.out, "");
+      EXPECT_EQ(ended.err, std::string("troupe: replay: stopped by ") + (signal == SIGINT ? "SIGINT" : "SIGTERM") + " before its end\n") << ranks;
+    }
+  }
+}
+
 TEST(GrpoRun, RefusesOtherWeightsBeforeTheFirstMessage) {
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run";

@@ -125,6 +125,13 @@ void Port::post(Packet packet) {
 template <class Ready>
 Result<void> Port::wait(std::unique_lock<std::mutex>& lock, const std::string& waiting_for, Ready ready) {
   const auto until = endpoint_->entered + spec().deadline;
+  struct Waiting {
+    std::size_t& count;
+    explicit Waiting(std::size_t& waiting) : count(waiting) { ++count; }
+    ~Waiting() { --count; }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+  } waiting(fabric_.waiting);
   for (;;) {
     if (group_->failure) return *group_->failure;
     if (ready()) return {};

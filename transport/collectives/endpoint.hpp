@@ -53,7 +53,9 @@ struct Fabric::State {
   std::map<std::uint64_t, std::shared_ptr<Group>> groups;
   std::set<std::uint64_t> finished;  ///< groups whose members here are all closed: what still comes for them is dropped
   std::map<Rank, std::string> lost;
+  std::optional<Error> aborted;      ///< by abort_all
   std::size_t open_endpoints = 0;
+  std::size_t waiting = 0;
   bool polling = false;
 
   bool is_here(Rank rank) const { return wire == nullptr || wire->rank() == rank; }
@@ -62,7 +64,9 @@ struct Fabric::State {
 
   std::shared_ptr<Group> group(std::uint64_t id);
   void deliver(Rank from, Packet packet);
+  void learn(Group& group, const GroupSpec& spec) const;
   void fail(Group& group, Error error);
+  void fail_family(Group& group);  ///< what was split from a group that has failed
   void close(Group& group, Endpoint& endpoint);
 
   /// Polls the wire when nobody else does. True when something moved. Gives the lock up meanwhile.

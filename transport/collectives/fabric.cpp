@@ -86,6 +86,7 @@ void Fabric::State::deliver(Rank from, Packet packet) {
       auto notice = decode<FailureNotice>(packet.payload());
       to.failure = notice ? Error{notice->code, std::move(notice->detail)} : Error{ErrorCode::corrupt, "collective: a failure notice that cannot be read"};
       for (auto& [member, endpoint] : to.endpoints) endpoint->arrived.notify_all();
+      fail_family(to);
       return;
     }
     case PacketKind::inquiry:
@@ -139,6 +140,18 @@ void Fabric::State::fail(Group& group, Error error) {
     std::ranges::copy(encoded, packet.payload().begin());
     wire->post(rank, std::move(packet), untracked());
   }
+}
+
+void Fabric::State::fail_family(Group& group) {
+  for (auto& [id, other] : groups) {
+    if (other->spec && other->spec->family == group.id) fail(*other, *group.failure);
+  }
+}
+
+void Fabric::State::learn(Group& group, const GroupSpec& spec) const {
+  if (group.spec) return;
+  group.spec = spec;
+  group.crosses_processes = std::ranges::any_of(spec.ranks, [this](Rank rank) { return !is_here(rank); });
 }
 
 void Fabric::State::close(Group& group, Endpoint& endpoint) {
@@ -215,10 +228,7 @@ Result<std::unique_ptr<Communicator>> Fabric::open(const GroupSpec& spec, std::u
   if (state_->finished.contains(spec.id)) return refuse("was open before; a new group needs a new id");
 
   const std::shared_ptr<Group> group = state_->group(spec.id);
-  if (!group->spec) {
-    group->spec = spec;
-    group->crosses_processes = std::ranges::any_of(spec.ranks, [&](Rank rank) { return !state_->is_here(rank); });
-  }
+  state_->learn(*group, spec);
   if (group->spec->ranks != spec.ranks) return refuse("names other ranks than a member that opened the group before");
   if (group->endpoints.contains(member) || group->closed.contains(member)) return refuse("was open before; a new group needs a new id");
 
@@ -228,6 +238,9 @@ Result<std::unique_ptr<Communicator>> Fabric::open(const GroupSpec& spec, std::u
   endpoint->exchanges.resize(spec.ranks.size());
   group->endpoints.emplace(member, endpoint);
   ++state_->open_endpoints;
+  const auto root = state_->groups.find(spec.family);
+  if (!group->failure && root != state_->groups.end() && root->second->failure) state_->fail(*group, *root->second->failure);
+  if (!group->failure && state_->aborted) state_->fail(*group, *state_->aborted);
   std::vector<Packet> early;
   early.swap(group->early);
   for (Packet& packet : early) state_->deliver(spec.ranks[member], std::move(packet));
@@ -238,6 +251,33 @@ void Fabric::abort(std::uint64_t group, Error error) {
   const std::lock_guard lock(state_->mutex);
   if (state_->finished.contains(group)) return;
   state_->fail(*state_->group(group), std::move(error));
+}
+
+void Fabric::abort(const GroupSpec& spec, const Error& error) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->finished.contains(spec.id)) return;
+  const std::shared_ptr<Group> group = state_->group(spec.id);
+  state_->learn(*group, spec);
+  state_->fail(*group, error);
+  state_->fail_family(*group);
+}
+
+void Fabric::abort_all(const Error& error) {
+  const std::lock_guard lock(state_->mutex);
+  state_->aborted = error;
+  for (auto& [id, group] : state_->groups) {
+    if (!group->endpoints.empty()) state_->fail(*group, error);
+  }
+}
+
+void Fabric::reopen() {
+  const std::lock_guard lock(state_->mutex);
+  state_->aborted.reset();
+}
+
+std::size_t Fabric::waiting() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->waiting;
 }
 
 void Fabric::lose(Rank rank, const std::string& reason) {

@@ -20,8 +20,9 @@ struct GroupSpec {
   std::string name;         ///< for messages
   std::vector<Rank> ranks;  ///< by member
   std::chrono::milliseconds deadline{600'000};  ///< of one collective, counted from when a member enters it
+  std::uint64_t family = 0;  ///< the id of the group that it was split from, directly or not; 0: of none
 
-  TROUPE_FIELDS(id, name, ranks, deadline)
+  TROUPE_FIELDS(id, name, ranks, deadline, family)
 };
 
 /// A process's end of all groups: members of this process meet in memory, others over the wire. Thread-safe.
@@ -48,6 +49,13 @@ class Fabric {
 
   /// Fails a group: members that wait, here and in the other processes, return `error`, and so does every later call.
   void abort(std::uint64_t group, Error error);
+  /// The same of a group that may not be open here yet, and of all that are split from it: a member cannot go on, so nobody is to wait for it.
+  void abort(const GroupSpec& spec, const Error& error);
+  /// Fails every group that is open here, and every one that is opened until reopen(): what would wait for the others is over.
+  void abort_all(const Error& error);
+  void reopen();
+  /// Members of this process that wait for another one at this moment.
+  std::size_t waiting() const;
   /// A rank is gone: fails every group that has members there with peer_lost.
   void lose(Rank rank, const std::string& reason);
 

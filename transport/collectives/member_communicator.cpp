@@ -264,6 +264,7 @@ Result<std::unique_ptr<Communicator>> MemberCommunicator::split(std::uint32_t co
   part.name = fmt::format("{}/{}.{}", port_->spec().name, ++splits_, colour);
   part.id = digest64(fmt::format("{:016x}/{}.{}", port_->spec().id, splits_, colour));
   part.deadline = port_->spec().deadline;
+  part.family = port_->spec().family != 0 ? port_->spec().family : port_->spec().id;
   std::uint32_t member_there = 0;
   for (const auto& [order, other] : chosen) {
     if (other == member()) member_there = static_cast<std::uint32_t>(part.ranks.size());

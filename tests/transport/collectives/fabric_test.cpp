@@ -139,6 +139,41 @@ TEST(Fabric, AbortWakesWaitingMembersEverywhere) {
   }
 }
 
+TEST(Fabric, AMemberThatCannotComeWakesThoseThatWaitForItInASplit) {
+  for (const auto& layout_of : {layout({0, 0, 0}), layout({0, 1, 1})}) {
+    SimulatedRanks ranks(2);
+    std::vector<Result<void>> results(2);
+    const GroupSpec spec = learner(layout_of);
+    run_members(ranks, spec, [&](Communicator& members) {
+      auto part = members.split(0, members.member());
+      if (members.member() == 2) return ranks.at(layout_of[2]).abort(spec, {ErrorCode::resource_short, "no memory"});
+      results[members.member()] = part ? (*part)->barrier() : Result<void>(part.error());  // the others may still be in the split
+    });
+    for (const auto& result : results) EXPECT_EQ(result.error().detail, "no memory");
+  }
+}
+
+TEST(Fabric, AMemberThatNeverOpenedTheGroupWakesThoseThatWaitForIt) {
+  SimulatedRanks ranks(2);
+  const GroupSpec spec = learner(layout({0, 1}));
+  auto member = ranks.at(Rank{0}).open(spec, 0);
+  ranks.at(Rank{1}).abort(spec, {ErrorCode::resource_short, "no memory"});
+  EXPECT_EQ((*member)->barrier().error().detail, "no memory");
+}
+
+TEST(Fabric, AbortsWhatIsOpenAndWhatIsOpenedUntilItReopens) {
+  SimulatedRanks ranks(1);
+  Fabric& fabric = ranks.at(Rank{0});
+  auto before = fabric.open({.id = 1, .name = "before", .ranks = layout({0, 0})}, 0);
+  fabric.abort_all({ErrorCode::cancelled, "the job stops"});
+  EXPECT_EQ((*before)->barrier().error().detail, "the job stops");
+  auto late = fabric.open({.id = 2, .name = "late", .ranks = layout({0, 0})}, 0);
+  EXPECT_EQ((*late)->barrier().error().detail, "the job stops");
+  fabric.reopen();
+  auto after = fabric.open({.id = 3, .name = "after", .ranks = layout({0})}, 0);
+  EXPECT_TRUE((*after)->barrier());
+}
+
 TEST(Fabric, ALostRankWakesThoseThatWaitForIt) {
   SimulatedRanks ranks(3);
   std::vector<Result<void>> results(2);
