@@ -187,13 +187,15 @@ void Cell::process(EnvelopePtr envelope) {
 
 void Cell::deliver(EnvelopePtr envelope) {
   if (DeliveryObserver* observer = system_.options_.observer) {
-    const Delivery delivery{.actor = id_, .number = deliveries(), .envelope = envelope.get(), .actor_name = name_};
+    const Delivery delivery{.actor = id_, .number = deliveries(), .envelope = envelope.get(), .actor_name = name_, .sends = sent_ - told_sent_};
+    told_sent_ = sent_;
     if (Result<void> seen = observer->on_delivery(delivery); !seen) return system_.fatal(seen.error());
   }
   number_.store(deliveries() + 1, std::memory_order_relaxed);
   draws_ = 0;
   if (is_answer(envelope->kind)) deliver_reply(std::move(envelope));
   else deliver_message(std::move(envelope));
+  if (DeliveryObserver* observer = system_.options_.observer) observer->on_handled(id_, delivery_number());
   settle();
 }
 
@@ -451,6 +453,7 @@ void Cell::restart() {
   drop_suspended({ErrorCode::actor_failed, name_ + " was restarted"});
   class_.destroy(std::exchange(actor_, nullptr));
   failed_ = false;
+  if (DeliveryObserver* observer = system_.options_.observer) observer->on_restart(id_, deliveries(), {ErrorCode::ok, {}});
   if (Result<void> made = create_actor(); !made) fail(made.error());
 }
 
@@ -458,7 +461,7 @@ void Cell::stop(Error reason) {
   stopped_.store(true);
   drop_suspended({ErrorCode::actor_unreachable, name_ + " has stopped"});
   if (actor_ != nullptr) class_.destroy(std::exchange(actor_, nullptr));
-  if (DeliveryObserver* observer = system_.options_.observer) observer->on_stop(id_, reason);
+  if (DeliveryObserver* observer = system_.options_.observer) observer->on_stop(id_, deliveries(), reason);
   if (awaited_.exchange(false)) system_.relieve(id_);
   if (!extras_) return;
   for (const auto& [id, child] : extras_->children) system_.route_system(child, make_envelope<StopActor>(reason));
@@ -485,6 +488,7 @@ void Cell::bounce(const Envelope& envelope) {
 void Cell::begin_in_middle(std::uint64_t deliveries, std::uint64_t sent) {
   number_.store(deliveries);
   sent_ = sent;
+  told_sent_ = sent;
 }
 
 ActorLook Cell::look() const {

@@ -180,6 +180,7 @@ class Cell final : public Runnable {
   EnvelopePtr current_;           ///< of the handler that runs or is suspended
   task_detail::Root root_{};      ///< of the suspended handler
   std::uint64_t sent_ = 0;
+  std::uint64_t told_sent_ = 0;   ///< at the last delivery
   std::uint64_t draws_ = 0;       ///< in this delivery
   bool failed_ = false;           ///< waits for its supervisor
   bool show_state_ = true;        ///< its state is small

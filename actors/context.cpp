@@ -76,4 +76,10 @@ void Context::note_digest(std::string_view what, const ContentDigest& digest) {
   if (Result<void> seen = system.options_.observer->on_note(cell_.id(), cell_.delivery_number(), what, digest); !seen) system.fatal(seen.error());
 }
 
+void Context::begin_step(std::uint64_t step) {
+  System& system = cell_.system();
+  if (system.options_.observer == nullptr) return;
+  if (Result<void> seen = system.options_.observer->on_begin_step(cell_.id(), cell_.delivery_number(), step); !seen) system.fatal(seen.error());
+}
+
 }  // namespace troupe

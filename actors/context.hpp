@@ -123,6 +123,8 @@ class Context {
     note_digest(what, content_digest(value));
   }
   void note_digest(std::string_view what, const ContentDigest& digest);
+  /// A training step begins with this delivery: what it causes belongs to the step.
+  void begin_step(std::uint64_t step);
 
  private:
   void send(ActorRef to, EnvelopePtr envelope);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "actors/base/fields.hpp"
 
@@ -23,7 +24,8 @@ struct SpawnOptions {
   std::uint32_t mailbox_capacity = 1024;  ///< user messages; senders pause above it until half has been taken
   bool own_thread = false;                ///< the actor blocks: kernels, collectives, files
   Supervision children;                   ///< how it supervises what it spawns
-  TROUPE_FIELDS(mailbox_capacity, own_thread, children)
+  std::string gang;                       ///< whose member it is, for the record
+  TROUPE_FIELDS(mailbox_capacity, own_thread, children, gang)
 };
 
 }  // namespace troupe

@@ -76,7 +76,7 @@ Result<ActorRef> System::spawn_class(std::string name, const ActorClass& actor_c
     if (place) return Error{ErrorCode::bad_input, "actor name: want one that is free, got " + cell->name()};
     place = std::move(cell);
   }
-  if (options_.observer != nullptr) options_.observer->on_spawn(id, spawned.name(), actor_class.name, rank_);
+  if (options_.observer != nullptr) options_.observer->on_spawn({.actor = id, .name = spawned.name(), .class_name = actor_class.name, .gang = options.gang, .rank = rank_});
   return spawned.ref();
 }
 

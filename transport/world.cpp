@@ -47,16 +47,19 @@ Result<std::vector<Introduction>> exchange(MpiWorld& mpi, const Introduction& ow
 Result<std::unique_ptr<World>> World::join(WorldOptions options) {
   Result<bool> launched = launched_with_mpi();
   if (!launched) return std::move(launched).error();
+  if (!*launched) return alone();
   std::unique_ptr<World> world(new World);
   world->deadline_s_ = options.deadline_s;
   world->leave_deadline_s_ = options.leave_deadline_s;
-  if (*launched) {
-    if (auto joined = world->join_mpi(std::move(options)); !joined) return std::move(joined).error();
-  } else {
-    Result<std::unique_ptr<Listeners>> nowhere = Listeners::open({.unix_socket = false, .tcp = false, .interface = {}});
-    if (!nowhere) return std::move(nowhere).error();
-    world->hosts_ = {(*nowhere)->address().host};
-  }
+  if (auto joined = world->join_mpi(std::move(options)); !joined) return std::move(joined).error();
+  return world;
+}
+
+Result<std::unique_ptr<World>> World::alone() {
+  std::unique_ptr<World> world(new World);
+  Result<std::unique_ptr<Listeners>> nowhere = Listeners::open({.unix_socket = false, .tcp = false, .interface = {}});
+  if (!nowhere) return std::move(nowhere).error();
+  world->hosts_ = {(*nowhere)->address().host};
   return world;
 }
 

@@ -27,6 +27,9 @@ class World {
   /// rank does not take part or cannot be reached from here, with what was tried.
   static Result<std::unique_ptr<World>> join(WorldOptions options = {});
 
+  /// This process alone, whatever launched it: a debugger within a batch job, say.
+  static Result<std::unique_ptr<World>> alone();
+
   /// Leaves if leave() was not called.
   ~World();
   World(const World&) = delete;

@@ -37,19 +37,25 @@ bool makes_sense(const DigestTable& table, std::size_t actors, std::size_t names
          ascends_to(table.fields_end, table.fields.size()) && all_below(table.actor, actors) && all_below(table.name, names);
 }
 
+bool makes_sense(const StopTable& table, std::size_t actors) {
+  return one_length({table.actor.size(), table.number.size(), table.code.size(), table.detail.size()}) && all_below(table.actor, actors);
+}
+
 bool makes_sense(const JournalTables& tables) {
   const std::size_t actors = tables.actors.id.size(), names = tables.names.id.size();
   const DeliveryTable& d = tables.deliveries;
   const PayloadTable& p = tables.payloads;
-  return actors > 0 && one_length({actors, tables.actors.name.size(), tables.actors.class_name.size(), tables.actors.rank.size()}) &&
+  return actors > 0 && one_length({actors, tables.actors.name.size(), tables.actors.class_name.size(), tables.actors.gang.size(), tables.actors.rank.size()}) &&
          one_length({names, tables.names.text.size()}) &&
          one_length({d.actor.size(), d.number.size(), d.sender.size(), d.sequence.size(), d.kind.size(), d.type.size(), d.digest.size(),
-                     d.bytes.size(), d.fields_end.size()}) &&
+                     d.bytes.size(), d.sends.size(), d.time_us.size(), d.fields_end.size()}) &&
          ascends_to(d.fields_end, d.fields.size()) && all_below(d.actor, actors) && all_below(d.sender, actors) &&
          all_below(d.type, names) && one_length({tables.clocks.actor.size(), tables.clocks.number.size(), tables.clocks.time_ns.size()}) &&
          all_below(tables.clocks.actor, actors) && makes_sense(tables.notes, actors, names) && makes_sense(tables.states, actors, names) &&
          one_length({p.sender.size(), p.sequence.size(), p.delivery.size(), p.end.size()}) && ascends_to(p.end, p.data.size()) &&
-         all_below(p.sender, actors) && one_length({tables.steps.step.size(), tables.steps.deliveries.size()});
+         all_below(p.sender, actors) && makes_sense(tables.stops, actors) && makes_sense(tables.restarts, actors) &&
+         one_length({tables.begins.actor.size(), tables.begins.number.size(), tables.begins.step.size()}) && all_below(tables.begins.actor, actors) &&
+         one_length({tables.ran.actor.size(), tables.ran.number.size(), tables.ran.us.size()}) && all_below(tables.ran.actor, actors) && one_length({tables.steps.step.size(), tables.steps.deliveries.size()});
 }
 
 /// Gathers the journals of one attempt, each up to the mark of `end_step`.
@@ -81,6 +87,14 @@ class SegmentBuilder {
       if (!counts(tables.clocks.actor[i], tables.clocks.number[i])) continue;
       of(tables, tables.clocks.actor[i]).clocks.push_back({tables.clocks.number[i], Time(tables.clocks.time_ns[i])});
     }
+    for (std::size_t i = 0; i < tables.begins.actor.size(); ++i) {
+      if (counts(tables.begins.actor[i], tables.begins.number[i])) of(tables, tables.begins.actor[i]).begins.push_back({tables.begins.number[i], tables.begins.step[i]});
+    }
+    for (std::size_t i = 0; i < tables.ran.actor.size(); ++i) {
+      if (counts(tables.ran.actor[i], tables.ran.number[i])) of(tables, tables.ran.actor[i]).ran.push_back({tables.ran.number[i], tables.ran.us[i]});
+    }
+    add_stops(tables, tables.stops, false, counts);
+    add_stops(tables, tables.restarts, true, counts);
     add_digests(tables, tables.notes, names, counts, &ActorHistory::notes);
     add_digests(tables, tables.states, names, counts, &ActorHistory::states);
     add_payloads(tables, counts);
@@ -131,6 +145,8 @@ class SegmentBuilder {
     if (actors.name[i].empty()) return;
     actor.name = actors.name[i];
     actor.class_name = actors.class_name[i];
+    actor.gang = actors.gang[i];
+    actor.rank = Rank{actors.rank[i]};
   }
 
   ActorHistory& of(const JournalTables& tables, std::uint32_t actor) { return segment_.actors[ActorId{tables.actors.id[actor]}]; }
@@ -153,9 +169,19 @@ class SegmentBuilder {
     delivery.type = names[table.type[i]];
     delivery.digest = table.digest[i];
     delivery.bytes = table.bytes[i];
+    delivery.sends = table.sends[i];
+    delivery.time_us = table.time_us[i];
     std::tie(delivery.fields_at, delivery.fields_count) = add_fields(actor, table.fields, table.fields_end, i);
     numbers_[actor.id].push_back(table.number[i]);
     actor.deliveries.push_back(delivery);
+  }
+
+  template <class Counts>
+  void add_stops(const JournalTables& tables, const StopTable& table, bool is_restart, Counts counts) {
+    for (std::size_t i = 0; i < table.actor.size(); ++i) {
+      if (table.number[i] > 0 && !counts(table.actor[i], table.number[i] - 1)) continue;
+      of(tables, table.actor[i]).stops.push_back({table.number[i], is_restart, {static_cast<ErrorCode>(table.code[i]), table.detail[i]}});
+    }
   }
 
   template <class Counts>
@@ -219,6 +245,9 @@ class SegmentBuilder {
     std::stable_sort(actor.clocks.begin(), actor.clocks.end(), by_number);
     std::stable_sort(actor.notes.begin(), actor.notes.end(), by_number);
     std::stable_sort(actor.states.begin(), actor.states.end(), by_number);
+    std::stable_sort(actor.begins.begin(), actor.begins.end(), by_number);
+    std::stable_sort(actor.ran.begin(), actor.ran.end(), by_number);
+    std::stable_sort(actor.stops.begin(), actor.stops.end(), by_number);
     return {};
   }
 

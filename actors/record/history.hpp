@@ -21,6 +21,8 @@ struct RecordedDelivery {
   std::uint32_t type = 0;  ///< of Segment::names
   std::uint64_t digest = 0, bytes = 0;
   std::uint64_t fields_at = 0, fields_count = 0;  ///< of ActorHistory::fields
+  std::uint32_t sends = 0;   ///< what the actor sent since its delivery before
+  std::int64_t time_us = 0;  ///< since its process began to record
 };
 
 struct RecordedDigest {
@@ -35,13 +37,34 @@ struct RecordedTime {
   Time time{};
 };
 
+struct RecordedStep {
+  std::uint64_t number = 0;
+  std::uint64_t step = 0;  ///< that the delivery begins
+};
+
+struct RecordedRun {
+  std::uint64_t number = 0;
+  std::uint64_t us = 0;    ///< that the handler took; only those of 100 µs and more
+};
+
+/// After `number` deliveries.
+struct RecordedStop {
+  std::uint64_t number = 0;
+  bool is_restart = false;
+  Error reason;
+};
+
 /// What happened to one actor in a segment; everything ascends by delivery number, which is the index of `deliveries`.
 struct ActorHistory {
   ActorId id{};
-  std::string name, class_name;  ///< empty when its spawning was lost
+  std::string name, class_name, gang;  ///< empty when its spawning was lost
+  Rank rank{};
   std::vector<RecordedDelivery> deliveries;
   std::vector<RecordedTime> clocks;
   std::vector<RecordedDigest> notes, states;
+  std::vector<RecordedStep> begins;
+  std::vector<RecordedRun> ran;
+  std::vector<RecordedStop> stops;
   std::vector<std::uint32_t> fields;
 
   std::span<const std::uint32_t> fields_of(const RecordedDelivery& of) const {

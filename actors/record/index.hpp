@@ -95,6 +95,9 @@ class Index {
   std::optional<std::uint64_t> first_of_step(std::uint64_t step) const;  ///< the first position whose training step is at least `step`
   std::uint64_t last_step() const;
 
+  /// The event that sent, and the one that took, the message of an origin in a segment.
+  std::optional<std::uint64_t> sent_at(std::uint32_t segment, const Origin& origin) const;
+  std::optional<std::uint64_t> taken_at(std::uint32_t segment, const Origin& origin, EnvelopeKind kind) const;
   std::optional<std::uint64_t> cause(std::uint64_t n) const;    ///< the event that sent its message; nothing for the outside
   std::vector<std::uint64_t> effects(std::uint64_t n) const;    ///< the deliveries of what it sent, ascending
   std::vector<std::uint64_t> chain(std::uint64_t n) const;      ///< n, its cause, its cause's, … back to the outside

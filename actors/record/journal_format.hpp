@@ -9,7 +9,7 @@
 namespace troupe::record {
 
 inline constexpr std::string_view kJournalMagic = "TROUPEJ1";
-inline constexpr std::uint32_t kJournalFormat = 1;
+inline constexpr std::uint32_t kJournalFormat = 2;
 inline constexpr std::size_t kFrameHeaderBytes = 8;
 inline constexpr std::size_t kFrameBodyMax = (1U << 24U) - 1;
 inline constexpr std::size_t kPayloadPieceBytes = 1U << 22U;  ///< longer payloads take several entries
@@ -20,16 +20,19 @@ inline constexpr std::uint8_t kHasPayload = 0x80;
 enum class EntryType : std::uint8_t {
   header = 1,    ///< format, attempt, rank, run id
   actor = 2,     ///< index, id64
-  spawned = 3,   ///< actor, name, class, rank
-  stopped = 4,   ///< actor, error code, detail
+  spawned = 3,   ///< actor, name, class, gang, rank
+  stopped = 4,   ///< actor, number, error code, detail
   name = 5,      ///< index, id64 (0: a note's or a state's name), text
-  delivery = 6,  ///< actor, number, sender, sequence, kind8, name, digest64, bytes, fields 32 …
+  delivery = 6,  ///< actor, number, sender, sequence, kind8, name, sends, zigzag microseconds, digest64, bytes, fields 32 …
   clock = 7,     ///< actor, number, zigzag nanoseconds
   note = 8,      ///< actor, number, name, digest64, bytes, fields 32 …
   state = 9,     ///< as a note
   payload = 10,  ///< sender, sequence, bytes in all, offset, bytes …
   step = 11,     ///< step
   end = 12,      ///< error code, reason
+  begins = 13,   ///< actor, number, training step
+  ran = 14,      ///< actor, number, microseconds
+  restarted = 15,  ///< actor, number, error code, detail
 };
 
 /// CRC-8 (polynomial 0x07, start 0xFF) of a frame's three length bytes: any change within one byte of the header's first four is found.

@@ -60,6 +60,7 @@ void add_actor(ActorTable& actors, std::uint64_t id) {
   actors.id.push_back(id);
   actors.name.emplace_back();
   actors.class_name.emplace_back();
+  actors.gang.emplace_back();
   actors.rank.push_back(0xFFFFFFFF);
 }
 
@@ -82,7 +83,16 @@ class TableBuilder {
         spawned(fields);
         break;
       case EntryType::stopped:
-        stopped(fields);
+        stopped(fields, tables_.stops);
+        break;
+      case EntryType::restarted:
+        stopped(fields, tables_.restarts);
+        break;
+      case EntryType::begins:
+        begins(fields);
+        break;
+      case EntryType::ran:
+        ran(fields);
         break;
       case EntryType::name:
         name(fields);
@@ -146,12 +156,24 @@ class TableBuilder {
     const std::uint32_t at = actor_of(fields);
     tables_.actors.name[at] = fields.text();
     tables_.actors.class_name[at] = fields.text();
+    tables_.actors.gang[at] = fields.text();
     tables_.actors.rank[at] = fields.varint32();
   }
-  void stopped(Fields& fields) {
-    tables_.stops.actor.push_back(actor_of(fields));
-    tables_.stops.code.push_back(code_of(fields));
-    tables_.stops.detail.push_back(fields.text());
+  void stopped(Fields& fields, StopTable& table) {
+    table.actor.push_back(actor_of(fields));
+    table.number.push_back(fields.varint());
+    table.code.push_back(code_of(fields));
+    table.detail.push_back(fields.text());
+  }
+  void begins(Fields& fields) {
+    tables_.begins.actor.push_back(actor_of(fields));
+    tables_.begins.number.push_back(fields.varint());
+    tables_.begins.step.push_back(fields.varint());
+  }
+  void ran(Fields& fields) {
+    tables_.ran.actor.push_back(actor_of(fields));
+    tables_.ran.number.push_back(fields.varint());
+    tables_.ran.us.push_back(fields.varint());
   }
   void name(Fields& fields) {
     if (fields.varint() != tables_.names.id.size()) throw Nonsense{"a name out of order"};
@@ -174,15 +196,21 @@ class TableBuilder {
     table.sequence.push_back(fields.varint());
     table.kind.push_back(static_cast<std::uint8_t>(fields.byte() & kKindMask));
     table.type.push_back(name_of(fields));
+    table.sends.push_back(fields.varint32());
+    time_us_ += zigzag(fields);
+    table.time_us.push_back(time_us_);
     table.digest.push_back(fields.u64());
     table.bytes.push_back(fields.varint());
     field_digests(fields, table.fields, table.fields_end);
   }
+  static std::int64_t zigzag(Fields& fields) {
+    const std::uint64_t raw = fields.varint();
+    return static_cast<std::int64_t>(raw >> 1U) ^ -static_cast<std::int64_t>(raw & 1U);
+  }
   void clock(Fields& fields) {
     tables_.clocks.actor.push_back(actor_of(fields));
     tables_.clocks.number.push_back(fields.varint());
-    const std::uint64_t zigzag = fields.varint();
-    tables_.clocks.time_ns.push_back(static_cast<std::int64_t>(zigzag >> 1U) ^ -static_cast<std::int64_t>(zigzag & 1U));
+    tables_.clocks.time_ns.push_back(zigzag(fields));
   }
   void digest(Fields& fields, DigestTable& table) {
     table.actor.push_back(actor_of(fields));
@@ -234,6 +262,7 @@ class TableBuilder {
   };
   JournalTables tables_;
   OpenPayload open_;
+  std::int64_t time_us_ = 0;
 };
 
 bool all_zero(BytesView bytes) {
@@ -272,7 +301,7 @@ Result<JournalTables> read_journal(const std::filesystem::path& path) {
     at += kFrameHeaderBytes + length;
   }
   JournalTables tables = builder.take();
-  if (tables.header.format > kJournalFormat)
+  if (tables.header.format != kJournalFormat && tables.header.format != 0)
     return Error{ErrorCode::unsupported, fmt::format("{}: want format {}, got {}", path.string(), kJournalFormat, tables.header.format)};
   tables.journal_bytes = at;
   tables.cut_bytes = bytes.size() - at;

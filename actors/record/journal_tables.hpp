@@ -22,9 +22,9 @@ struct JournalHeader {
 /// Entry 0 is the outside. An actor of another rank has an id alone.
 struct ActorTable {
   std::vector<std::uint64_t> id;
-  std::vector<std::string> name, class_name;
+  std::vector<std::string> name, class_name, gang;
   std::vector<std::uint32_t> rank;
-  TROUPE_FIELDS(id, name, class_name, rank)
+  TROUPE_FIELDS(id, name, class_name, gang, rank)
 };
 
 /// Message types (with their TypeId), notes' and states' names (id 0).
@@ -42,9 +42,11 @@ struct DeliveryTable {
   std::vector<std::uint64_t> sequence;
   std::vector<std::uint8_t> kind;
   std::vector<std::uint32_t> type;
+  std::vector<std::uint32_t> sends;    ///< what the actor sent since its delivery before
+  std::vector<std::int64_t> time_us;   ///< since the process began to record
   std::vector<std::uint64_t> digest, bytes, fields_end;
   std::vector<std::uint32_t> fields;
-  TROUPE_FIELDS(actor, number, sender, sequence, kind, type, digest, bytes, fields_end, fields)
+  TROUPE_FIELDS(actor, number, sender, sequence, kind, type, sends, time_us, digest, bytes, fields_end, fields)
 };
 
 struct ClockTable {
@@ -64,11 +66,27 @@ struct DigestTable {
   TROUPE_FIELDS(actor, number, name, digest, bytes, fields_end, fields)
 };
 
+/// Stops, and restarts: after `number` deliveries.
 struct StopTable {
   std::vector<std::uint32_t> actor;
+  std::vector<std::uint64_t> number;
   std::vector<std::uint16_t> code;
   std::vector<std::string> detail;
-  TROUPE_FIELDS(actor, code, detail)
+  TROUPE_FIELDS(actor, number, code, detail)
+};
+
+/// The deliveries whose handlers begin a training step.
+struct BeginTable {
+  std::vector<std::uint32_t> actor;
+  std::vector<std::uint64_t> number, step;
+  TROUPE_FIELDS(actor, number, step)
+};
+
+/// Handlers that took 100 µs or more, up to their end or their suspension.
+struct RunTable {
+  std::vector<std::uint32_t> actor;
+  std::vector<std::uint64_t> number, us;
+  TROUPE_FIELDS(actor, number, us)
 };
 
 /// Encoded messages, one behind the other: row i is data[end[i − 1] … end[i]), that of row `delivery[i]` of the deliveries (which a kill
@@ -93,7 +111,9 @@ struct JournalTables {
   DeliveryTable deliveries;
   ClockTable clocks;
   DigestTable notes, states;
-  StopTable stops;
+  StopTable stops, restarts;
+  BeginTable begins;
+  RunTable ran;
   PayloadTable payloads;
   StepTable steps;
   bool ended = false;  ///< the writer said why it ended
@@ -101,7 +121,7 @@ struct JournalTables {
   std::string end_reason;
   std::uint64_t journal_bytes = 0;  ///< of whole entries
   std::uint64_t cut_bytes = 0;      ///< of an entry that a kill cut short, at the end
-  TROUPE_FIELDS(header, actors, names, deliveries, clocks, notes, states, stops, payloads, steps, ended, end_code, end_reason,
+  TROUPE_FIELDS(header, actors, names, deliveries, clocks, notes, states, stops, restarts, begins, ran, payloads, steps, ended, end_code, end_reason,
                 journal_bytes, cut_bytes)
 };
 

@@ -1,6 +1,7 @@
 #include "actors/record/recorder.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "actors/base/monotonic.hpp"
 #include "actors/envelope.hpp"
@@ -11,15 +12,22 @@ namespace {
 /// Adds the time until its end to what recording cost the actors.
 class CostTimer {
  public:
-  explicit CostTimer(Journal& journal) : journal_(journal), start_(monotonic_now()) {}
-  ~CostTimer() { journal_.add_cost(monotonic_now() - start_); }
+  CostTimer(Journal& journal, Recorder::Clock clock) : journal_(journal), clock_(clock), start_(clock()) {}
+  ~CostTimer() { journal_.add_cost(clock_() - start_); }
   CostTimer(const CostTimer&) = delete;
   CostTimer& operator=(const CostTimer&) = delete;
+  std::chrono::nanoseconds start() const { return start_; }
 
  private:
   Journal& journal_;
+  const Recorder::Clock clock_;
   const std::chrono::nanoseconds start_;
 };
+
+constexpr std::chrono::microseconds kLongRun{100};
+
+/// When the handler that runs on this thread began.
+thread_local std::chrono::nanoseconds handler_began{};
 
 void put_digest(FrameWriter& writer, const ContentDigest& digest) {
   writer.u64(digest.whole);
@@ -31,7 +39,7 @@ std::uint64_t zigzag(std::int64_t value) { return (static_cast<std::uint64_t>(va
 
 }  // namespace
 
-Recorder::Recorder(Journal& journal, RecordLevel level) : journal_(journal), level_(level) {
+Recorder::Recorder(Journal& journal, RecordLevel level, Clock clock) : journal_(journal), level_(level), clock_(clock), began_(clock()) {
   actors_.emplace(static_cast<std::uint64_t>(kOutside), 0);
 }
 
@@ -65,25 +73,30 @@ Result<void> Recorder::outcome() const {
   return *journal_.error();
 }
 
-void Recorder::on_spawn(ActorId actor, std::string_view name, std::string_view class_name, Rank rank) {
-  const CostTimer timer(journal_);
+void Recorder::on_spawn(const Spawned& spawned) {
+  const CostTimer timer(journal_, clock_);
   journal_.append([&](FrameWriter& writer) {
-    const std::uint32_t index = actor_index(writer, actor);
+    const std::uint32_t index = actor_index(writer, spawned.actor);
     writer.begin(EntryType::spawned);
     writer.varint(index);
-    writer.text(name);
-    writer.text(class_name);
-    writer.varint(troupe::index(rank));
+    writer.text(spawned.name);
+    writer.text(spawned.class_name);
+    writer.text(spawned.gang);
+    writer.varint(troupe::index(spawned.rank));
     writer.end();
   });
 }
 
-void Recorder::on_stop(ActorId actor, const Error& reason) {
-  const CostTimer timer(journal_);
+void Recorder::on_stop(ActorId actor, std::uint64_t number, const Error& reason) { record_stop(EntryType::stopped, actor, number, reason); }
+void Recorder::on_restart(ActorId actor, std::uint64_t number, const Error& reason) { record_stop(EntryType::restarted, actor, number, reason); }
+
+void Recorder::record_stop(EntryType entry, ActorId actor, std::uint64_t number, const Error& reason) {
+  const CostTimer timer(journal_, clock_);
   journal_.append([&](FrameWriter& writer) {
     const std::uint32_t index = actor_index(writer, actor);
-    writer.begin(EntryType::stopped);
+    writer.begin(entry);
     writer.varint(index);
+    writer.varint(number);
     writer.varint(static_cast<std::uint16_t>(reason.code));
     writer.text(reason.detail);
     writer.end();
@@ -93,7 +106,7 @@ void Recorder::on_stop(ActorId actor, const Error& reason) {
 Result<void> Recorder::on_delivery(const Delivery& delivery) {
   const Envelope& envelope = *delivery.envelope;
   if (envelope.kind == EnvelopeKind::system) return outcome();
-  const CostTimer timer(journal_);
+  const CostTimer timer(journal_, clock_);
   const ContentDigest digest = envelope.type->digest(envelope.payload());
   const bool with_payload = level_ == RecordLevel::full || envelope.origin.sender == kOutside;
   thread_local Bytes payload;
@@ -113,7 +126,38 @@ Result<void> Recorder::on_delivery(const Delivery& delivery) {
     writer.varint(envelope.origin.sequence);
     writer.byte(static_cast<std::uint8_t>(static_cast<std::uint8_t>(envelope.kind) | (with_payload ? kHasPayload : 0)));
     writer.varint(type);
+    writer.varint(delivery.sends);
+    const std::int64_t us = std::chrono::duration_cast<std::chrono::microseconds>(timer.start() - began_).count();
+    writer.varint(zigzag(us - std::exchange(last_us_, us)));
     put_digest(writer, digest);
+    writer.end();
+  });
+  handler_began = clock_();
+  return outcome();
+}
+
+void Recorder::on_handled(ActorId actor, std::uint64_t number) {
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(clock_() - handler_began);
+  if (took < kLongRun) return;
+  const CostTimer timer(journal_, clock_);
+  journal_.append([&](FrameWriter& writer) {
+    const std::uint32_t index = actor_index(writer, actor);
+    writer.begin(EntryType::ran);
+    writer.varint(index);
+    writer.varint(number);
+    writer.varint(static_cast<std::uint64_t>(took.count()));
+    writer.end();
+  });
+}
+
+Result<void> Recorder::on_begin_step(ActorId actor, std::uint64_t number, std::uint64_t step) {
+  const CostTimer timer(journal_, clock_);
+  journal_.append([&](FrameWriter& writer) {
+    const std::uint32_t index = actor_index(writer, actor);
+    writer.begin(EntryType::begins);
+    writer.varint(index);
+    writer.varint(number);
+    writer.varint(step);
     writer.end();
   });
   return outcome();
@@ -136,7 +180,7 @@ void Recorder::record_payload(FrameWriter& writer, const Origin& origin, BytesVi
 }
 
 Result<Time> Recorder::on_clock_read(ActorId actor, std::uint64_t number, Time real) {
-  const CostTimer timer(journal_);
+  const CostTimer timer(journal_, clock_);
   journal_.append([&](FrameWriter& writer) {
     const std::uint32_t index = actor_index(writer, actor);
     writer.begin(EntryType::clock);
@@ -150,7 +194,7 @@ Result<Time> Recorder::on_clock_read(ActorId actor, std::uint64_t number, Time r
 }
 
 void Recorder::record_digest(EntryType entry, ActorId actor, std::uint64_t number, std::string_view name, const ContentDigest& digest) {
-  const CostTimer timer(journal_);
+  const CostTimer timer(journal_, clock_);
   journal_.append([&](FrameWriter& writer) {
     const std::uint32_t name_at = name_index(writer, TypeId{}, name);
     const std::uint32_t actor_at = actor_index(writer, actor);
@@ -175,7 +219,7 @@ Result<void> Recorder::on_state(ActorId actor, std::uint64_t number, const Conte
 }
 
 void Recorder::mark_step(std::uint64_t step) {
-  const CostTimer timer(journal_);
+  const CostTimer timer(journal_, clock_);
   journal_.append([&](FrameWriter& writer) {
     writer.begin(EntryType::step);
     writer.varint(step);

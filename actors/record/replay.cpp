@@ -100,7 +100,9 @@ Result<ReplayChecker::Cursor*> ReplayChecker::cursor_of(ActorId actor, std::stri
   return diverge(fmt::format("actor {}, message {}: recorded no such actor, got one", shown, number));
 }
 
-void ReplayChecker::on_spawn(ActorId actor, std::string_view, std::string_view class_name, Rank) {
+void ReplayChecker::on_spawn(const Spawned& spawned) {
+  const ActorId actor = spawned.actor;
+  const std::string_view class_name = spawned.class_name;
   const auto at = cursors_.find(actor);
   if (at == cursors_.end() || at->second.spawned) return;  // one that never gets a message is no difference
   Cursor& cursor = at->second;
@@ -110,8 +112,6 @@ void ReplayChecker::on_spawn(ActorId actor, std::string_view, std::string_view c
   cursor.spawned = true;
   left_ += static_cast<std::int64_t>(cursor.history->deliveries.size());
 }
-
-void ReplayChecker::on_stop(ActorId, const Error&) {}
 
 // What the handler of an earlier message did when it was recorded and did not do now.
 Result<void> ReplayChecker::check_left_behind(const Cursor& cursor, std::uint64_t before) {
@@ -194,6 +194,16 @@ Result<void> ReplayChecker::on_note(ActorId actor, std::uint64_t number, std::st
   if (recorded.digest == digest.whole) return {};
   return diverge(
       fmt::format("{}, note {}: recorded digest {:016x}, got {:016x}", where(cursor, number), what, recorded.digest, digest.whole));
+}
+
+Result<void> ReplayChecker::on_begin_step(ActorId actor, std::uint64_t number, std::uint64_t step) {
+  Result<Cursor*> found = cursor_of(actor, "", number);
+  if (!found) return std::move(found).error();
+  const Cursor& cursor = **found;
+  const auto at = std::find_if(cursor.history->begins.begin(), cursor.history->begins.end(), [&](const RecordedStep& each) { return each.number == number; });
+  if (at != cursor.history->begins.end() && at->step == step) return {};
+  if (at == cursor.history->begins.end() && may_be_lost(cursor, number)) return {};
+  return diverge(fmt::format("{}, training step: recorded {}, got {}", where(cursor, number), at == cursor.history->begins.end() ? "none" : std::to_string(at->step), step));
 }
 
 Result<void> ReplayChecker::on_state(ActorId actor, std::uint64_t number, const ContentDigest& digest, std::string_view type,

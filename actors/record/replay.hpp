@@ -35,11 +35,14 @@ class ReplayChecker : public DeliveryObserver {
   /// Before anything runs: the actor begins with delivery `number`.
   void begin_in_middle(ActorId actor, std::uint64_t number);
 
-  void on_spawn(ActorId actor, std::string_view name, std::string_view class_name, Rank rank) override;
-  void on_stop(ActorId actor, const Error& reason) override;
+  void on_spawn(const Spawned& spawned) override;
+  void on_stop(ActorId, std::uint64_t, const Error&) override {}
+  void on_restart(ActorId, std::uint64_t, const Error&) override {}
   Result<void> on_delivery(const Delivery& delivery) override;
   Result<Time> on_clock_read(ActorId actor, std::uint64_t number, Time real) override;
   Result<void> on_note(ActorId actor, std::uint64_t number, std::string_view what, const ContentDigest& digest) override;
+  Result<void> on_begin_step(ActorId actor, std::uint64_t number, std::uint64_t step) override;
+  void on_handled(ActorId, std::uint64_t) override {}
   Result<void> on_state(ActorId actor, std::uint64_t number, const ContentDigest& digest, std::string_view type,
                         Value (*to_value)(const void*), const void* state) override;
 

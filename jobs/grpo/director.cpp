@@ -50,6 +50,7 @@ Task<> Director::start(Context& context, const Start& message) {
 Task<> Director::step(Context& context, const Step& message) {
   if (is_finished_) co_return;
   if (rollouts_.empty()) begin(context);  // a re-execution that begins with this step
+  context.begin_step(message.number);
   const GrpoConfig& config = environment().config;
   Result<> result = co_await run_step(context, message.number);
   const bool is_last = message.number == config.common.steps;

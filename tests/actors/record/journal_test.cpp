@@ -39,7 +39,7 @@ void record_small_run(const std::filesystem::path& path, const Error& reason = {
   (void)scene.state("pong", Pong{.values = {1, 2}});
   (void)scene.deliver("ping", "pong", Pong{.values = {1, 2, 3}}, EnvelopeKind::reply);
   recorder.mark_step(1);
-  recorder.on_stop(actor_id("pong"), {ErrorCode::cancelled, "stopped"});
+  recorder.on_stop(actor_id("pong"), 0, {ErrorCode::cancelled, "stopped"});
   ASSERT_TRUE(journal->close(reason));
 }
 
@@ -244,13 +244,20 @@ std::string worked_example() {
   return bytes;
 }
 
+/// A microsecond later at every look.
+std::chrono::nanoseconds ticking() {
+  static std::chrono::microseconds now{0};
+  return ++now;
+}
+
 TEST(Journal, HasTheBytesOfTheWorkedExample) {
   Scratch scratch;
   auto journal = *Journal::create(scratch.path() / "j", {.format = kJournalFormat, .attempt = 1, .rank = 0, .run_id = "r"});
-  Recorder recorder(*journal);
+  Recorder recorder(*journal, RecordLevel::order, &ticking);
   Scene scene(recorder);
   scene.spawn("a");
   ASSERT_TRUE(scene.deliver("a", "b", Ping{.round = 1, .note = ""}));
+  ASSERT_TRUE(recorder.on_begin_step(actor_id("a"), 0, 1));
   recorder.mark_step(1);
   ASSERT_TRUE(journal->close({ErrorCode::ok, "done"}));
   EXPECT_EQ(read_text(scratch.path() / "j"), worked_example());

@@ -25,7 +25,7 @@ class Scene {
  public:
   explicit Scene(DeliveryObserver& observer) : observer_(observer) {}
 
-  void spawn(std::string_view name, Rank rank = Rank{0}) { observer_.on_spawn(actor_id(name), name, "test::Actor", rank); }
+  void spawn(std::string_view name, Rank rank = Rank{0}) { observer_.on_spawn({.actor = actor_id(name), .name = name, .class_name = "test::Actor", .gang = "", .rank = rank}); }
 
   /// From "" for the outside.
   template <class T>
