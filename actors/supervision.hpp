@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <string>
 
 #include "actors/base/fields.hpp"
 
@@ -24,8 +23,8 @@ struct SpawnOptions {
   std::uint32_t mailbox_capacity = 1024;  ///< user messages; senders pause above it until half has been taken
   bool own_thread = false;                ///< the actor blocks: kernels, collectives, files
   Supervision children;                   ///< how it supervises what it spawns
-  std::string gang;                       ///< whose member it is, for the record
-  TROUPE_FIELDS(mailbox_capacity, own_thread, children, gang)
+  bool gang_member = false;               ///< of the gang whose name is the actor's up to its last '/'; for the record
+  TROUPE_FIELDS(mailbox_capacity, own_thread, children, gang_member)
 };
 
 }  // namespace troupe

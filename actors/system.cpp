@@ -76,7 +76,11 @@ Result<ActorRef> System::spawn_class(std::string name, const ActorClass& actor_c
     if (place) return Error{ErrorCode::bad_input, "actor name: want one that is free, got " + cell->name()};
     place = std::move(cell);
   }
-  if (options_.observer != nullptr) options_.observer->on_spawn({.actor = id, .name = spawned.name(), .class_name = actor_class.name, .gang = options.gang, .rank = rank_});
+  if (options_.observer != nullptr) {
+    const std::string_view full = spawned.name();
+    const std::string_view gang = options.gang_member ? full.substr(0, full.rfind('/')) : std::string_view();
+    options_.observer->on_spawn({.actor = id, .name = full, .class_name = actor_class.name, .gang = gang, .rank = rank_});
+  }
   return spawned.ref();
 }
 

@@ -37,6 +37,6 @@ Result<void> take_place(const GangPlace& place) {
   return has_gpu ? make_gpu_current(place.gpus[place.member]) : Result<void>{};
 }
 
-SpawnOptions member_options(std::string gang) { return {.own_thread = true, .gang = std::move(gang)}; }
+SpawnOptions member_options() { return {.own_thread = true, .gang_member = true}; }
 
 }  // namespace troupe::scheduler

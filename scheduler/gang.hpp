@@ -37,7 +37,7 @@ Result<std::unique_ptr<collectives::Communicator>> open_communicator(const GangP
 void abandon_gang(const GangPlace& place, const Error& error);
 
 /// How an actor of the gang is spawned: on a thread of its own, since it blocks in collectives.
-SpawnOptions member_options(std::string gang);
+SpawnOptions member_options();
 
 /// The gang's address. It gives every command to all members in the order in which it takes them, so that all members make the same
 /// collective calls; the next command starts when all have answered. The reply is the members' common one.

@@ -37,7 +37,7 @@ Result<void> spawn_gang(System& system, const scheduler::Plan& plan, const std::
     const std::string name = scheduler::member_name(gang, place.member);
     members.push_back({actor_id(name), place.ranks[place.member]});
     if (place.ranks[place.member] != system.rank()) continue;
-    if (Result<ActorRef> spawned = system.spawn<Member>(name, scheduler::member_options(gang), place); !spawned) return spawned.error();
+    if (Result<ActorRef> spawned = system.spawn<Member>(name, scheduler::member_options(), place); !spawned) return spawned.error();
   }
   if (plan.rank_of(gang) != system.rank()) return {};
   if (Result<ActorRef> spawned = system.spawn<Front>(gang, members); !spawned) return spawned.error();

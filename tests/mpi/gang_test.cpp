@@ -95,7 +95,7 @@ void spawn_gang(const std::string& name, std::uint32_t ranks) {
   }
   for (place.member = 0; place.member < 4; ++place.member) {
     if (place.ranks[place.member] != stage.rank()) continue;
-    ASSERT_TRUE(stage.system->spawn<Member>(scheduler::member_name(name, place.member), scheduler::member_options(name), place));
+    ASSERT_TRUE(stage.system->spawn<Member>(scheduler::member_name(name, place.member), scheduler::member_options(), place));
   }
   if (stage.is_first()) {
     ASSERT_TRUE(stage.system->spawn<Front>(name, members));
