@@ -44,7 +44,7 @@ Cell::Cell(System& system, ActorId id, std::string name, const ActorClass& actor
 
 Cell::~Cell() {
   if (root_.handle) root_.handle.destroy();
-  if (actor_ != nullptr) class_.destroy(actor_);
+  if (actor_ != nullptr) class_.destroy(actor_.load());
   if (Envelope* list = inbox_.load(); list != idle()) {
     while (list != nullptr) {
       EnvelopePtr one(list);
@@ -216,7 +216,7 @@ void Cell::deliver_message(EnvelopePtr envelope) {
     return system_.bounce(*envelope, {ErrorCode::unsupported, name_ + " (" + std::string(class_.name) + ") has no handler for " + std::string(envelope->type->name)});
   }
   current_ = std::move(envelope);
-  handler->start(actor_, *this, *current_);
+  handler->start(actor_.load(std::memory_order_relaxed), *this, *current_);
 }
 
 void Cell::begin(task_detail::Root root) {
@@ -392,7 +392,7 @@ void Cell::peer_lost(const PeerLost& lost) {
     if (!failed_) deliver(std::move(answer));
   }
   for (const auto& [id, other] : extras_->linked) {
-    if (system_.resolve(other).rank == lost.rank) stop_reason_ = std::make_unique<const Error>(lost.reason);
+    if (!lost.is_orderly && system_.resolve(other).rank == lost.rank) stop_reason_ = std::make_unique<const Error>(lost.reason);
   }
   for (auto at = extras_->watching.begin(); at != extras_->watching.end();) {
     if (system_.resolve(at->second).rank != lost.rank) {
@@ -451,7 +451,7 @@ void Cell::drop_suspended(const Error& reason) {
 void Cell::restart() {
   if (stopped_.load()) return;
   drop_suspended({ErrorCode::actor_failed, name_ + " was restarted"});
-  class_.destroy(std::exchange(actor_, nullptr));
+  class_.destroy(actor_.exchange(nullptr));
   failed_ = false;
   if (DeliveryObserver* observer = system_.options_.observer) observer->on_restart(id_, deliveries(), {ErrorCode::ok, {}});
   if (Result<void> made = create_actor(); !made) fail(made.error());
@@ -460,7 +460,7 @@ void Cell::restart() {
 void Cell::stop(Error reason) {
   stopped_.store(true);
   drop_suspended({ErrorCode::actor_unreachable, name_ + " has stopped"});
-  if (actor_ != nullptr) class_.destroy(std::exchange(actor_, nullptr));
+  if (actor_ != nullptr) class_.destroy(actor_.exchange(nullptr));
   if (DeliveryObserver* observer = system_.options_.observer) observer->on_stop(id_, deliveries(), reason);
   if (awaited_.exchange(false)) system_.relieve(id_);
   if (!extras_) return;

@@ -86,7 +86,7 @@ class Cell final : public Runnable {
   Context& context() { return context_; }
   const ActorClass& actor_class() const { return class_; }
   ActorRef parent() const { return parent_; }
-  const void* actor() const { return actor_; }
+  const void* actor() const { return actor_.load(std::memory_order_relaxed); }
 
   /// For the handler that runs.
   std::uint64_t next_sequence() { return ++sent_; }
@@ -163,7 +163,7 @@ class Cell final : public Runnable {
   std::unique_ptr<const Supervision> children_;  ///< null: a child that fails stops
   ActorRef parent_;
   Context context_;
-  void* actor_ = nullptr;
+  std::atomic<void*> actor_{nullptr};  ///< written by the thread that runs the cell
   std::unique_ptr<Lane> lane_;
   std::unique_ptr<Extras> extras_;
 

@@ -28,6 +28,8 @@ class LinkSink {
   virtual void on_relief(Rank peer) = 0;
   /// The peer is gone for good; what was queued for it is lost.
   virtual void on_peer_lost(Rank peer, const Error& reason) = 0;
+  /// The peer has said goodbye: it takes and answers nothing more. All that it sent has come before.
+  virtual void on_peer_left(Rank peer, const Error& reason) = 0;
 
  protected:
   ~LinkSink() = default;

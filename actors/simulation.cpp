@@ -138,6 +138,17 @@ void Simulation::lose(std::uint32_t noticed_by, std::uint32_t peer, const std::s
   if (LinkSink* sink = nodes_[noticed_by]->link.sink()) sink->on_peer_lost(Rank{peer}, {ErrorCode::peer_lost, "rank " + std::to_string(peer) + ": " + why});
 }
 
+void Simulation::leave(std::uint32_t rank) {
+  dead_.insert(rank);
+  for (std::uint32_t other = 0; other < options_.ranks; ++other) {
+    if (other == rank) continue;
+    at(std::max(now_ + options_.delay_min, last_arrival_[{rank, other}]), other, [this, other, rank] {
+      if (!lost_.insert({other, rank}).second) return;
+      if (LinkSink* sink = nodes_[other]->link.sink()) sink->on_peer_left(Rank{rank}, {ErrorCode::peer_lost, "rank " + std::to_string(rank) + " has left"});
+    });
+  }
+}
+
 void Simulation::kill(std::uint32_t rank) {
   dead_.insert(rank);
   for (std::uint32_t other = 0; other < options_.ranks; ++other) {

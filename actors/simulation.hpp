@@ -38,6 +38,7 @@ class Simulation {
   std::uint64_t run_until_idle(Time horizon = Time{3'600'000'000'000});
   void run_for(Time duration);
 
+  void leave(std::uint32_t rank);                       ///< in good order: what it sent arrives, and then its goodbye
   void kill(std::uint32_t rank);                        ///< at once and silently; the others notice after lost_after
   void cut(std::uint32_t one, std::uint32_t other);     ///< messages wait; past lost_after both take the other for lost
   void heal(std::uint32_t one, std::uint32_t other);

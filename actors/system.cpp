@@ -101,8 +101,17 @@ Result<void> System::send_outside(ActorRef to, EnvelopePtr envelope, EnvelopeKin
     if (stopped_.load()) return Error{ErrorCode::cancelled, "the actor system has stopped"};
     outside_asks_[envelope->correlation] = {receiver.rank, std::move(done)};
   }
-  route(receiver, std::move(envelope), nullptr);
-  return {};
+  if (receiver.rank == rank_) {
+    route(receiver, std::move(envelope), nullptr);
+    return {};
+  }
+  envelope->to = receiver.id;
+  Result<void> sent = send_remote(receiver, *envelope, nullptr);
+  if (!sent) {
+    const std::lock_guard lock(mutex_);
+    outside_asks_.erase(envelope->correlation);
+  }
+  return sent;
 }
 
 void System::inject(ActorRef to, EnvelopePtr envelope, EnvelopeKind kind, Origin origin) {
@@ -117,17 +126,7 @@ void System::route(ActorRef to, EnvelopePtr envelope, Cell* from) {
   const ActorRef receiver = resolve(to);
   envelope->to = receiver.id;
   if (receiver.rank != rank_) {
-    if (options_.link == nullptr || index(receiver.rank) >= options_.link->size()) return bounce(*envelope, {ErrorCode::actor_unreachable, "no such rank"});
-    WireEnvelope wire{.kind = envelope->kind, .to = receiver.id, .sender = envelope->sender, .origin = envelope->origin,
-                      .correlation = envelope->correlation, .type = envelope->type->id, .payload = {}};
-    envelope->type->encode(wire.payload, envelope->payload());
-    const bool counted = is_counted(envelope->kind, receiver.id, envelope->origin.sender);
-    const bool used_up = counted && windows_.sent(receiver.id);  // first: the acknowledgement may come before send() returns
-    if (Result<void> sent = options_.link->send(receiver.rank, std::move(wire)); !sent) {
-      if (counted) windows_.not_sent(receiver.id);
-      return bounce(*envelope, sent.error());
-    }
-    if (from != nullptr && options_.gate == nullptr && !from->is_full() && (used_up || options_.link->is_congested(receiver.rank))) from->meet_pressure(receiver);
+    if (Result<void> sent = send_remote(receiver, *envelope, from); !sent) bounce(*envelope, sent.error());
     return;
   }
   if (receiver.id == kOutside) return deliver_outside(std::move(envelope));
@@ -138,10 +137,26 @@ void System::route(ActorRef to, EnvelopePtr envelope, Cell* from) {
   if (from != nullptr && cell != from && options_.gate == nullptr && cell->is_full() && !from->is_full()) from->meet_pressure(receiver);
 }
 
+Result<void> System::send_remote(ActorRef to, const Envelope& envelope, Cell* from) {
+  if (options_.link == nullptr || index(to.rank) >= options_.link->size()) return Error{ErrorCode::actor_unreachable, "no such rank"};
+  WireEnvelope wire{.kind = envelope.kind, .to = to.id, .sender = envelope.sender, .origin = envelope.origin,
+                    .correlation = envelope.correlation, .type = envelope.type->id, .payload = {}};
+  envelope.type->encode(wire.payload, envelope.payload());
+  const bool counted = is_counted(envelope.kind, to.id, envelope.origin.sender);
+  const bool used_up = counted && windows_.sent(to.id);  // first: the acknowledgement may come before send() returns
+  Result<void> sent = options_.link->send(to.rank, std::move(wire));
+  if (!sent && counted) windows_.not_sent(to.id);
+  if (sent && from != nullptr && options_.gate == nullptr && !from->is_full() && (used_up || options_.link->is_congested(to.rank))) from->meet_pressure(to);
+  return sent;
+}
+
 void System::route_system(ActorRef to, EnvelopePtr envelope) {
   envelope->kind = EnvelopeKind::system;
   const ActorRef receiver = resolve(to);
   if (receiver.rank == rank_ && find(receiver.id) == nullptr) {
+    if (envelope->type == &message_type<LinkActor>()) {
+      return route_system(envelope->as<LinkActor>().other, make_envelope<StopActor>(Error{ErrorCode::actor_unreachable, "the actor that it is linked to is not there"}));
+    }
     if (envelope->type != &message_type<MonitorActor>()) return;
     const MonitorActor& monitor = envelope->as<MonitorActor>();
     EnvelopePtr down = make_envelope<Down>(receiver, Error{ErrorCode::actor_unreachable, "no such actor"});
@@ -170,6 +185,9 @@ void System::bounce(const Envelope& envelope, const Error& reason) {
     down->kind = EnvelopeKind::down;
     down->origin = {envelope.to, kFromSystem | monitor.sequence};
     return route(monitor.watcher, std::move(down), nullptr);
+  }
+  if (envelope.kind == EnvelopeKind::system && envelope.type == &message_type<LinkActor>()) {
+    return route_system(const_cast<Envelope&>(envelope).as<LinkActor>().other, make_envelope<StopActor>(reason));
   }
   if (envelope.kind != EnvelopeKind::tell || envelope.origin.sender == kOutside) return;
   EnvelopePtr notice = make_envelope<Undeliverable>(ActorRef{envelope.to, kRankUnknown}, std::string(envelope.type->name), reason);
@@ -301,18 +319,24 @@ void System::on_relief(Rank peer) {
 }
 
 void System::on_peer_lost(Rank peer, const Error& reason) {
+  if (say_lost(peer, reason, false) && options_.on_peer_lost) options_.on_peer_lost(peer, reason);
+}
+
+void System::on_peer_left(Rank peer, const Error& reason) { (void)say_lost(peer, reason, true); }
+
+bool System::say_lost(Rank peer, const Error& reason, bool is_orderly) {
   {
     const std::lock_guard lock(mutex_);
-    if (!lost_.emplace(peer, reason).second) return;
+    if (!lost_.emplace(peer, reason).second) return false;
   }
   for_each_cell([&](Cell& cell) {
-    EnvelopePtr lost = make_envelope<PeerLost>(peer, reason);
+    EnvelopePtr lost = make_envelope<PeerLost>(peer, reason, is_orderly);
     lost->kind = EnvelopeKind::system;
     cell.push(std::move(lost));
   });
   on_relief(peer);
   fail_outside_asks(peer, reason);
-  if (options_.on_peer_lost) options_.on_peer_lost(peer, reason);
+  return true;
 }
 
 void System::fail_outside_asks(std::optional<Rank> peer, const Error& reason) {
@@ -412,9 +436,7 @@ void System::acknowledge(Rank to, ActorId receiver, std::uint32_t count) {
 }
 
 Result<void> System::send_system(Rank to, const Envelope& envelope) {
-  WireEnvelope wire{.kind = envelope.kind, .to = kOutside, .sender = envelope.sender, .origin = envelope.origin, .type = envelope.type->id, .payload = {}};
-  envelope.type->encode(wire.payload, envelope.payload());
-  return options_.link->send(to, std::move(wire));
+  return send_remote({kOutside, to}, envelope, nullptr);
 }
 
 std::optional<ActorLook> System::look(ActorId actor) const {

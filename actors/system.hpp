@@ -93,7 +93,7 @@ class System final : private LinkSink {
     std::string_view name;
     ActorId id;
     const ActorClass* actor_class;
-    const void* actor;  ///< null: stopped. To be looked into only while nothing runs
+    const void* actor;  ///< null: stopped. To be looked into only while nothing runs; the rest may be read at any time
     std::uint64_t deliveries;
     std::uint32_t queued;
   };
@@ -116,11 +116,14 @@ class System final : private LinkSink {
   void on_envelope(Rank from, WireEnvelope wire) override;
   void on_relief(Rank peer) override;
   void on_peer_lost(Rank peer, const Error& reason) override;
+  void on_peer_left(Rank peer, const Error& reason) override;
 
   Result<ActorRef> spawn_class(std::string name, const ActorClass& actor_class, Bytes arguments, const SpawnOptions& options, ActorRef parent);
   Result<void> send_outside(ActorRef to, EnvelopePtr envelope, EnvelopeKind kind, OutsideReply done);
   /// Local or over the link. origin, sender, kind, correlation are set. `from`: the sender's cell, which is told of pressure.
   void route(ActorRef to, EnvelopePtr envelope, Cell* from);
+  Result<void> send_remote(ActorRef to, const Envelope& envelope, Cell* from);
+  bool say_lost(Rank peer, const Error& reason, bool is_orderly);  ///< to all actors; false: they know already
   void route_system(ActorRef to, EnvelopePtr envelope);
   void bounce(const Envelope& envelope, const Error& reason);
   void deliver_outside(EnvelopePtr envelope);

@@ -33,7 +33,8 @@ struct LinkActor {
 struct PeerLost {
   Rank rank{};
   Error reason;
-  TROUPE_FIELDS(rank, reason)
+  bool is_orderly = false;  ///< it said goodbye: its actors have stopped, none has failed
+  TROUPE_FIELDS(rank, reason, is_orderly)
 };
 /// To a system (ActorId 0).
 struct SpawnActor {

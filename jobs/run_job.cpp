@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "jobs/exit_code.hpp"
+#include "jobs/grpo/gather.hpp"
 #include "jobs/job.hpp"
 #include "jobs/report/progress.hpp"
 #include "jobs/report/wall_clock.hpp"
@@ -66,7 +67,7 @@ Result<int> run_job(const JobConfig& given, const std::filesystem::path& run, tr
   if (shared->state == RunState::finished) return 0;
   context.state = shared->state;
   auto config = opened_config(run, given);
-  if (!config) return config.error();
+  if (auto agreed = grpo::agree(world, config); !agreed) return agreed.error();
 
   auto end = run_kind(*config, context);
   if (!folder) return end ? Result<int>(end->code) : Result<int>(end.error());

@@ -574,9 +574,10 @@ void AsioLink::Impl::close(Peer& peer, State state, Error reason) {
   if (state == State::lost) {
     if (options.on_lost) options.on_lost(peer.rank, reason);
     if (sink != nullptr) sink->on_peer_lost(peer.rank, reason);
-  } else if (was_congested && sink != nullptr) {
+  } else if (sink != nullptr) {
     // Who waits for room is to try again, and hear that the peer has left.
-    sink->on_relief(peer.rank);
+    if (was_congested) sink->on_relief(peer.rank);
+    sink->on_peer_left(peer.rank, reason);
   }
   flush_dirty();
   settle();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -30,11 +31,11 @@ template <class T>
 Result<void> agree(transport::World& world, const Result<T>& mine, int deadline_s = 0) {
   Result<std::vector<Error>> all = gather(world, mine ? Error{ErrorCode::ok, {}} : mine.error(), deadline_s);
   if (!all) return all.error();
-  for (std::size_t rank = 0; rank < all->size(); ++rank) {
-    const Error& error = (*all)[rank];
-    if (error.code != ErrorCode::ok) return Error{error.code, all->size() == 1 ? error.detail : "rank " + std::to_string(rank) + ": " + error.detail};
-  }
-  return {};
+  const auto failed = [](const Error& error) { return error.code != ErrorCode::ok; };
+  const auto first = std::find_if(all->begin(), all->end(), failed);
+  if (first == all->end()) return {};
+  if (std::all_of(all->begin(), all->end(), failed)) return *first;  // it is no matter of a rank
+  return Error{first->code, "rank " + std::to_string(first - all->begin()) + ": " + first->detail};
 }
 
 }  // namespace troupe::jobs::grpo

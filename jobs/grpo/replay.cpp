@@ -156,10 +156,9 @@ Result<record::History> read_record(const std::filesystem::path& run) {
 }
 
 Result<int> replay_grpo(const ReplayRequest& request, const record::History& history) {
-  Result<JobConfig> given = read_job(run_paths::job_file(request.run));
-  if (!given) return given.error();
-  Result<JobConfig> opened = opened_config(request.run, *given);
-  if (!opened) return opened.error();
+  Result<JobConfig> opened = read_job(run_paths::job_file(request.run));
+  if (opened) opened = opened_config(request.run, *opened);
+  if (Result<void> agreed = agree(request.world, opened); !agreed) return agreed.error();
   const auto* config = std::get_if<GrpoConfig>(&*opened);
   if (config == nullptr) return Error{ErrorCode::unsupported, "replay: want a run of actors (grpo), got job = \"" + common(*opened).job + "\""};
   Result<scheduler::Plan> plan = plan_together(*config, request.world);
@@ -203,6 +202,7 @@ Result<int> replay_grpo(const ReplayRequest& request, const record::History& his
 
 Result<int> replay_run(const ReplayRequest& request) {
   Result<record::History> history = read_record(request.run);
+  if (Result<void> agreed = agree(request.world, history, kLoadDeadline_s); !agreed) history = agreed.error();
   if (!history && history.error().code != ErrorCode::corrupt) return history.error();
   Result<int> code = history ? replay_grpo(request, *history) : Result<int>(history.error());
   if (code || code.error().code == ErrorCode::bad_input || code.error().code == ErrorCode::unsupported) return code;

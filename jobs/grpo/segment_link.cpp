@@ -55,4 +55,11 @@ void SegmentLink::on_peer_lost(Rank peer, const Error& reason) {
   if (sink_ != nullptr) sink_->on_peer_lost(peer, reason);
 }
 
+void SegmentLink::on_peer_left(Rank peer, const Error& reason) {
+  const std::lock_guard lock(mutex_);
+  lost_.insert(peer);
+  changed_.notify_all();
+  if (sink_ != nullptr) sink_->on_peer_left(peer, reason);
+}
+
 }  // namespace troupe::jobs::grpo

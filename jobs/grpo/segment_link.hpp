@@ -28,6 +28,7 @@ class SegmentLink final : public Link, private LinkSink {
   void on_envelope(Rank from, WireEnvelope envelope) override;
   void on_relief(Rank peer) override;
   void on_peer_lost(Rank peer, const Error& reason) override;
+  void on_peer_left(Rank peer, const Error& reason) override;
 
   Link& link_;
   std::mutex mutex_;

@@ -177,6 +177,46 @@ TEST(Link, OneFailsWithTheOther) {
   EXPECT_EQ(ask<Heard>(simulation, parent).error().code, ErrorCode::actor_unreachable);
 }
 
+TEST(Link, WhatIsNotThereIsAsIfItHadStopped) {
+  for (const std::uint32_t rank : {0U, 1U}) {
+    Simulation simulation(1, {.ranks = 2});
+    const ActorRef parent = *simulation.system().spawn<Parent>("parent");
+    ASSERT_TRUE(ask<Watch>(simulation, parent, on(rank, "nobody"), true));
+    simulation.run_until_idle();
+    EXPECT_EQ(ask<Heard>(simulation, parent).error().code, ErrorCode::actor_unreachable) << "on rank " << rank;
+  }
+}
+
+TEST(Link, HoldsWhereTheOthersRankLeavesInGoodOrder) {
+  Simulation simulation(1, {.ranks = 2});
+  const ActorRef counter = *simulation.system(1).spawn<Counter>("counter");
+  const ActorRef parent = *simulation.system().spawn<Parent>("parent");
+  ASSERT_TRUE(ask<Watch>(simulation, parent, counter, true));
+  simulation.leave(1);
+  simulation.run_until_idle();
+  EXPECT_THAT(*ask<Heard>(simulation, parent), ElementsAre(HasSubstr("rank 1 has left")));
+}
+
+TEST(System, AnAskToARankThatLeavesFails) {
+  Simulation simulation(1, {.ranks = 2});
+  const ActorRef sleeper = *simulation.system(1).spawn<Sleeper>("sleeper");
+  const ActorRef driver = *simulation.system().spawn<Driver>("driver");
+  auto code = simulation.system().ask<AskWithin>(driver, sleeper, std::int64_t{3600'000'000'000});
+  simulation.run_for(Time{1'000'000'000});
+  simulation.leave(1);
+  EXPECT_EQ(*get(simulation, std::move(code)), static_cast<int>(ErrorCode::peer_lost));
+  EXPECT_LT(simulation.now(), Time{2'000'000'000});
+}
+
+TEST(System, TellingARankThatIsGoneIsAnError) {
+  Simulation simulation(1, {.ranks = 2});
+  simulation.leave(1);
+  simulation.run_until_idle();
+  EXPECT_EQ(simulation.system().tell<Add>(on(1, "counter"), 1).error().code, ErrorCode::peer_lost);
+  EXPECT_EQ(simulation.system().ask<Add>(on(1, "counter"), 1).get().error().code, ErrorCode::peer_lost);
+  EXPECT_EQ(simulation.system().tell<Add>(on(7, "counter"), 1).error().code, ErrorCode::actor_unreachable);
+}
+
 TEST(System, AnAskToALostRankFails) {
   Simulation simulation(1, {.ranks = 2});
   const ActorRef sleeper = *simulation.system(1).spawn<Sleeper>("sleeper");
@@ -372,6 +412,24 @@ TEST(System, RunsOnThreads) {
   for (int i = 0; i < 4; ++i) sums.push_back(system.ask<Drive>(*system.spawn<Driver>("driver/" + std::to_string(i)), i % 2 == 0 ? counter : own, 1000));
   for (auto& each : sums) ASSERT_TRUE(each.get());
   EXPECT_EQ(*system.ask<Total>(counter).get(), 2 * 500'500);
+}
+
+TEST(System, ShowsItsActorsWhileTheyRunAndRestart) {
+  std::unique_ptr<Executor> executor = make_pool_executor(2);
+  System system(*executor);
+  const SpawnOptions supervising{.children = {.strategy = Supervision::Strategy::one_for_one, .restarts_max = 1000, .backoff = Time{1}, .backoff_max = Time{1}}};
+  const ActorRef parent = *system.spawn<Parent>("parent", supervising);
+  ASSERT_TRUE(system.ask<SpawnChildren>(parent, 1, SpawnOptions{}).get());
+  std::size_t alive = 0;
+  for (int i = 0; i < 200; ++i) {
+    std::future<Result<Done>> failed = system.ask<Fail>(system.ref("parent/0"), "again");
+    while (failed.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      for (const System::ActorView& actor : system.actors()) alive += actor.actor != nullptr ? 1 : 0;
+    }
+    EXPECT_FALSE(failed.get());
+  }
+  EXPECT_EQ(*system.ask<Total>(system.ref("parent/0")).get(), 0);
+  EXPECT_GT(alive, 0U);
 }
 
 }  // namespace

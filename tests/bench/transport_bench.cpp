@@ -74,6 +74,7 @@ class BenchSink : public LinkSink {
     const std::lock_guard lock(mutex_);
     relieved_.notify_all();
   }
+  void on_peer_left(Rank, const Error&) override {}
   void on_peer_lost(Rank, const Error& reason) override { fmt::print(stderr, "{}\n", reason.detail); }
 
   void ping_pong(std::size_t bytes, std::size_t rounds) {

@@ -78,6 +78,8 @@ TEST_P(AsioLinkOver, StopsInGoodOrderWithoutALostPeer) {
   for (std::uint64_t i = 0; i < 1000; ++i) ASSERT_TRUE(world.links[0]->send(kOne, numbered(i, 1000)));
   world.links[0]->stop();
   ASSERT_TRUE(world.sinks[1].wait_for(kZero, 1000));
+  EXPECT_TRUE(world.sinks[1].wait_left(kZero));
+  EXPECT_EQ(world.links[1]->send(kZero, numbered(0)).error().code, ErrorCode::peer_lost);
   world.links[1]->stop();
   EXPECT_EQ(world.sinks[0].lost_count() + world.sinks[1].lost_count(), 0U);
 }

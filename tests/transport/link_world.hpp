@@ -62,6 +62,11 @@ class KeepingSink : public LinkSink {
     ++reliefs_;
     changed_.notify_all();
   }
+  void on_peer_left(Rank peer, const Error& reason) override {
+    const std::lock_guard lock(mutex_);
+    left_[peer].push_back(reason);
+    changed_.notify_all();
+  }
   void on_peer_lost(Rank peer, const Error& reason) override {
     const std::lock_guard lock(mutex_);
     lost_[peer].push_back(reason);
@@ -73,6 +78,9 @@ class KeepingSink : public LinkSink {
   }
   bool wait_lost(Rank peer) {
     return wait([&] { return !lost_[peer].empty(); });
+  }
+  bool wait_left(Rank peer) {
+    return wait([&] { return left_[peer].size() == 1; });
   }
   bool wait_relief() {
     return wait([&] { return reliefs_ > 0; });
@@ -115,7 +123,7 @@ class KeepingSink : public LinkSink {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<Rank, std::vector<WireEnvelope>> received_;
-  std::map<Rank, std::vector<Error>> lost_;
+  std::map<Rank, std::vector<Error>> lost_, left_;
   int reliefs_ = 0;
 };
 
