@@ -14,8 +14,9 @@ namespace troupe::jobs::grpo {
 /// and nothing that they sent is under way, so no message of one system reaches the next.
 class SegmentLink final : public Link, private LinkSink {
  public:
-  /// Starts the link, which must outlive this.
+  /// Starts the link, which must outlive this, and stops it at the end.
   explicit SegmentLink(Link& link);
+  ~SegmentLink() override { link_.stop(); }
 
   Rank rank() const override { return link_.rank(); }
   std::uint32_t size() const override { return link_.size(); }
